@@ -23,7 +23,7 @@ func (s *taskStart) clean() {
 	}
 	for _, d := range s.drivers() {
 		if d.generation == 0 && s.waitsFor(d) {
-			s.killWithoutDriver()
+			s.kills.withoutDriver()
 			s.t.waits.set(cluster.WaitDriver, 0, "the driver "+d.name+" is not running")
 			return
 		}
@@ -36,16 +36,6 @@ func (s *taskStart) clean() {
 	}
 	s.call = callClean
 	s.t.core().options.Shell.Clean(ref, replyPair(s, func(left []Process, err error) { s.cleaned(ref.Generation, left, err) }))
-}
-
-// killWithoutDriver kills the processes of the start while its driver is down. If the driver comes
-// back and still starts the task, clean removes it later.
-func (s *taskStart) killWithoutDriver() {
-	if s.kills != killNone || !s.t.rec.HostCgroup && !s.t.alloc.orphan() {
-		return
-	}
-	s.kills = killCalled
-	s.t.core().options.Shell.Kill(s.t.ref(), replyPair(s, func([]Process, error) { s.kills = killDone }))
 }
 
 // drivers returns the drivers that may have the start. The driver of an orphan is unknown, so any
@@ -84,9 +74,9 @@ func (s *taskStart) cleaned(generation Generation, left []Process, err error) {
 	case len(left) > 0:
 		s.call = callClean
 		s.t.waits.set(cluster.WaitProcess, 0, describe(left))
-		s.unkillable = true
+		s.kills.unkillable = true
 		s.t.core().options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
-			s.call, s.unkillable = callNone, err != nil
+			s.call, s.kills.unkillable = callNone, err != nil
 			if err != nil {
 				s.retry()
 			}

@@ -30,6 +30,9 @@ type ending struct {
 	early int
 	// checked: the core has called Inspect before the kill.
 	checked bool
+	// collectBy is the latest time for the driver to return the result of a task that was killed or
+	// has ended.
+	collectBy time.Duration
 }
 
 // endState describes how far the driver has confirmed the end of a task.
@@ -68,7 +71,7 @@ func (e *ending) waited(exit driver.ExitResult, err error) {
 	case e.state == endConfirmed:
 		s.t.exited(known(e.exit))
 	case e.mayBeStopping():
-		if err == nil && e.openAtStop && s.kills != killNone && !exit.Successful() {
+		if err == nil && e.openAtStop && s.kills.state != killNone && !exit.Successful() {
 			e.exit = &exit // Wait has answered because of the kill, and not because of Stop
 		}
 		e.state = endAnswered
@@ -87,18 +90,18 @@ func known(exit *driver.ExitResult) driver.ExitResult {
 
 // mayBeStopping reports whether a client may have requested the driver to stop the task.
 func (e *ending) mayBeStopping() bool {
-	return e.restored || e.s.t.rec.SignalAt != 0 || e.s.kills != killNone
+	return e.restored || e.s.t.rec.SignalAt != 0 || e.s.kills.state != killNone
 }
 
 // stopInFlight reports whether the driver or the client may still be stopping the task. A stop that an
 // earlier client has requested is in flight until this client has repeated the request.
 func (e *ending) stopInFlight() bool {
 	s := e.s
-	switch s.kills {
+	switch s.kills.state {
 	case killNone:
 		return e.stopping != 0 && e.stopping == s.heldBy || s.t.rec.SignalAt != 0 && !s.stopRequested
 	case killCalled:
-		return !s.unkillable
+		return !s.kills.unkillable
 	}
 	return false
 }
@@ -112,7 +115,7 @@ func (e *ending) step() {
 	case e.state == endAnswered && !e.stopInFlight():
 		e.state = endInspecting
 		e.inspect()
-	case e.state == endConfirmed && s.t.core().reached(s.collectBy):
+	case e.state == endConfirmed && s.t.core().reached(e.collectBy):
 		s.t.exited(known(e.exit))
 	}
 }
@@ -140,7 +143,7 @@ func (e *ending) inspected(status driver.Status, err error) {
 			e.early++
 		}
 		s.call, s.failures, s.confirmedRunning = callNone, e.early, true
-		if s.t.rec.SignalAt != 0 && !s.unkillable {
+		if s.t.rec.SignalAt != 0 && !s.kills.unkillable {
 			s.failures = min(e.early, maxEarly) // the stop must not take much longer than the task
 		}
 		if status.State == driver.TaskRunning {
@@ -168,7 +171,7 @@ func (e *ending) confirmed(exit *driver.ExitResult) {
 	if exit != nil {
 		e.exit = exit
 	}
-	e.s.collectBy = e.s.t.core().now.Boot + StopSlack
+	e.collectBy = e.s.t.core().now.Boot + StopSlack
 	e.wait()
 }
 
@@ -185,14 +188,14 @@ func (e *ending) checkBeforeKill() bool {
 		return false
 	}
 	e.checked = true
-	s.killAt = s.t.core().now.Boot + checkLimit
+	s.kills.at = s.t.core().now.Boot + checkLimit
 	s.t.core().options.Shell.Inspect(s.t.ref(), replyPair(s, func(status driver.Status, err error) {
-		s.killAt = 0
+		s.kills.at = 0
 		if err == nil && status.State == driver.TaskExited {
-			s.killAt = later(rec.SignalAt, s.t.task.KillTimeout, StopSlack, killMargin)
+			s.kills.at = later(rec.SignalAt, s.t.task.KillTimeout, StopSlack, killMargin)
 		}
 	}))
-	s.t.core().reached(s.killAt) // requests a step at that time
+	s.t.core().reached(s.kills.at) // requests a step at that time
 	return true
 }
 

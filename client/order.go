@@ -80,7 +80,7 @@ func (o order) stoppingPhase() cluster.StopPhase {
 			continue
 		}
 		phase := t.task.StopPhase()
-		if t.start.unkillable {
+		if t.start.kills.unkillable {
 			phase = max(phase, cluster.StopSidecars)
 		}
 		now = min(now, phase)

@@ -44,14 +44,7 @@ type taskStart struct {
 	// stopRequested: a call to stop the task was made, with the driver's default signal if
 	// defaultSignal is set.
 	stopRequested, defaultSignal bool
-	// driverMissed is when the signal was due while the driver was down, or zero.
-	driverMissed time.Duration
-	kills        kills
-	// unkillable: processes of the start have got SIGKILL and do not end.
-	unkillable bool
-	// killAt is the earliest time for the next attempt to kill. collectBy is the latest time for
-	// the driver to return the result of a task that was killed.
-	killAt, collectBy time.Duration
+	kills                        killing
 	// driverEvents counts the events of the driver.
 	driverEvents driverEvents
 
@@ -61,7 +54,7 @@ type taskStart struct {
 
 func newStart(t *taskRunner) *taskStart {
 	s := &taskStart{t: t}
-	s.ending.s = s
+	s.ending.s, s.kills.s = s, s
 	return s
 }
 
@@ -80,16 +73,6 @@ const (
 	callWait
 	// In PhaseCleaning the remains are removed, and processes that are left must end.
 	callClean
-)
-
-// kills describes how far the client itself has killed the processes of a start.
-type kills uint8
-
-const (
-	killNone      kills = iota
-	killCalled          // a call to kill is in flight, or processes that are left must end
-	killDone            // no process is left, and the driver may still return the result
-	killRequested       // the result is late, and the core has requested it from the driver
 )
 
 // answer is like [allocReply], for an answer to an effect of the start.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -28,15 +27,6 @@ func (t *taskRunner) beginStop() {
 		sent = "Sent " + t.task.KillSignal
 	}
 	t.event("Killing", fmt.Sprintf("%s. Waiting %s before force killing", sent, t.task.KillTimeout))
-}
-
-// describe is a text for operators about processes that cannot be killed.
-func describe(left []Process) string {
-	var texts []string
-	for _, p := range left {
-		texts = append(texts, fmt.Sprintf("process %d (%s) in state %s", p.PID, p.Command, p.State))
-	}
-	return strings.Join(texts, ", ") + " does not die"
 }
 
 // wait describes for operators what a task waits for. The zero value means that it waits for nothing.
@@ -95,11 +85,11 @@ func (s *taskStart) stop() {
 		return
 	}
 	s.signal()
-	if s.killDue() {
-		s.kill()
+	if s.kills.due() {
+		s.kills.send()
 	}
-	if s.kills == killDone && c.reached(s.collectBy) {
-		s.kills = killRequested
+	if s.kills.state == killDone && c.reached(s.ending.collectBy) {
+		s.kills.state = killRequested
 		s.ending.giveUp()
 	}
 }
@@ -108,7 +98,7 @@ func (s *taskStart) stop() {
 // driver restarts meanwhile, the core sends the request again with the rest of the grace.
 func (s *taskStart) signal() {
 	ref := s.t.ref()
-	if s.stopRequested || ref.Generation == 0 || s.heldBy != ref.Generation || s.kills >= killDone {
+	if s.stopRequested || ref.Generation == 0 || s.heldBy != ref.Generation || s.kills.state >= killDone {
 		return
 	}
 	c := s.t.core()
@@ -146,68 +136,3 @@ func (s *taskStart) stopAnswered(generation Generation, name string, err error) 
 		s.t.event("Driver Failure", "The driver did not stop the task, and the client kills the task after the kill timeout: "+err.Error())
 	}
 }
-
-// killMargin is how long after the grace the client kills a task that its driver should have
-// killed. The driver sends the signal a little later than the client requests it, and the task must
-// get its whole grace.
-const killMargin = 500 * time.Millisecond
-
-// killDue reports whether the client must kill the task now. If the driver is down, the task gets
-// no signal. The client kills it after it has waited for the driver for the grace and [StopSlack].
-// The time in which no client ran does not count, because the driver may have been healthy then.
-func (s *taskStart) killDue() bool {
-	if s.t.rec.SignalAt != 0 {
-		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
-	}
-	if s.kills == killNone {
-		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
-	}
-	if s.driverMissed == 0 {
-		s.driverMissed = s.t.core().now.Boot
-	}
-	return s.t.core().reached(later(s.driverMissed, s.t.task.KillTimeout, StopSlack))
-}
-
-// kill sends SIGKILL to the processes of the task.
-func (s *taskStart) kill() {
-	c := s.t.core()
-	if s.kills != killNone || s.ending.keepsExit() || !c.reached(s.killAt) || s.ending.checkBeforeKill() {
-		return
-	}
-	s.kills = killCalled
-	ref := s.t.ref()
-	c.options.Shell.Kill(ref, replyPair(s, func(left []Process, err error) { s.killAnswered(ref.Generation, left, err) }))
-}
-
-func (s *taskStart) killAnswered(generation Generation, left []Process, err error) {
-	c := s.t.core()
-	switch {
-	case err != nil:
-		s.killAgain()
-		s.t.waits.set(cluster.WaitDriver, 0, "the task could not be killed, and the client retries: "+err.Error())
-		s.failures++
-		s.abandonSilent(generation, driver.ClassOf(err), s.failures)
-	case len(left) > 0:
-		s.t.waits.set(cluster.WaitProcess, 0, describe(left))
-		s.unkillable = true
-		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
-			s.kills, s.unkillable = killNone, err != nil
-			if err != nil {
-				s.killAgain()
-			}
-		}))
-	default:
-		s.kills = killDone
-		s.collectBy = c.now.Boot + StopSlack
-		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not said how the task ended")
-	}
-}
-
-// killAgain waits before the next attempt to kill.
-func (s *taskStart) killAgain() {
-	s.kills = killNone
-	s.killAt = s.t.core().now.Boot + killInterval
-}
-
-// killInterval is the wait after a kill whose outcome is unknown.
-const killInterval = time.Second

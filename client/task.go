@@ -149,7 +149,7 @@ func (t *taskRunner) stepRunning() {
 // exited ends a start with the task's result.
 func (t *taskRunner) exited(exit driver.ExitResult) {
 	end := EndExit
-	if t.rec.SignalAt != 0 || t.start.kills != killNone {
+	if t.rec.SignalAt != 0 || t.start.kills.state != killNone {
 		end = EndStopped
 	}
 	t.event("Terminated", terminated(exit))
