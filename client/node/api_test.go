@@ -167,11 +167,11 @@ func TestSample(t *testing.T) {
 // onceMeasured is a driver that measures a task on the first stream only.
 type onceMeasured struct {
 	*double
-	streamed int
+	measured int
 }
 
 func (d *onceMeasured) Stats(ctx context.Context, _ driver.TaskID, _ time.Duration, report func(driver.Usage)) error {
-	if d.streamed++; d.streamed == 1 {
+	if d.measured++; d.measured == 1 {
 		report(driver.Usage{RSS: 7})
 	}
 	<-ctx.Done()
@@ -182,7 +182,7 @@ func (d *onceMeasured) Stats(ctx context.Context, _ driver.TaskID, _ time.Durati
 func TestRoster_usageOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDrivers(map[string]program[driverInstance]{"d": &onceProgram{&onceMeasured{double: newDouble()}}}, 8, new(posted), newTrust(new(scripted), new(home), false, quiet()), quiet())
+		d := newDrivers(map[string]program[driverInstance]{"d": &programOf[driverInstance]{[]driverInstance{&onceMeasured{double: newDouble()}}}}, 8, new(posted), newTrust(new(scripted), new(home), false, quiet()), quiet())
 		must.NoError(t, launched(t.Context(), d, "d").Err)
 		job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", Driver: "d"}}}}}
 		rec := &client.Record{Alloc: &cluster.Allocation{ID: "a", Job: job, TaskGroup: "g"}, Tasks: []client.TaskRecord{

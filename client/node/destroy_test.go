@@ -30,10 +30,7 @@ func TestDestroy(t *testing.T) {
 			w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 			w.config.Limits.MaxKillTimeout = 2 * time.Hour
 			w.begin()
-			w.await(func(s *scripted) bool {
-				n := len(s.registered)
-				return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
-			})
+			w.awaitMock()
 			if c.task != "" {
 				alloc := w.alloc("a", c.task)
 				if c.force {
@@ -64,10 +61,7 @@ func TestDestroy_givesUp(t *testing.T) {
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.config.Limits.MaxKillTimeout = 2 * time.Hour
 	w.begin()
-	w.await(func(s *scripted) bool {
-		n := len(s.registered)
-		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
-	})
+	w.awaitMock()
 	alloc := w.alloc("a", `{"stop_ignore": true}`)
 	alloc.Job.TaskGroups[0].Tasks[0].KillTimeout = time.Hour
 	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}

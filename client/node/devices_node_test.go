@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -146,15 +145,8 @@ func TestNode_devices(t *testing.T) {
 func (w *world) awaitLog(alloc, expected string) {
 	w.Helper()
 	path := filepath.Join(w.config.DataDir, allocsDir, alloc, "alloc", "logs", "t.stdout.0")
-	for limit := time.After(time.Minute); ; {
+	w.eventually("the log has the output", func() bool { // the keeper writes beside the client
 		log, err := os.ReadFile(path)
-		if err == nil && string(log) == expected {
-			return
-		}
-		select {
-		case <-limit:
-			w.Fatalf("the log is %q, %v", log, err)
-		case <-time.After(time.Millisecond): // the keeper writes beside the client
-		}
-	}
+		return err == nil && string(log) == expected
+	})
 }

@@ -24,24 +24,13 @@ import (
 type deviceDouble struct {
 	*double
 	groups []*cluster.DeviceGroup
-	// once: only the first stream has a report.
-	once     bool
-	streamed int
 	// measures is the answer to each measurement; nil never answers.
 	measures []device.GroupStats
 	reserve  func(ctx context.Context, ids []string) (device.Reservation, error)
 }
 
 func (d *deviceDouble) Fingerprints(ctx context.Context, report func([]*cluster.DeviceGroup)) error {
-	if d.streamed++; d.streamed == 1 || !d.once {
-		report(d.groups)
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-d.streams:
-		return err
-	}
+	return d.stream(ctx, func() { report(d.groups) })
 }
 
 func (d *deviceDouble) Reserve(ctx context.Context, ids []string) (device.Reservation, error) {
@@ -65,11 +54,6 @@ func (d *deviceDouble) Stats(ctx context.Context, window time.Duration, report f
 	return &driver.Error{Class: driver.Deadline, Call: "Stats", Err: ctx.Err()}
 }
 
-// deviceProgramOf launches one double.
-type deviceProgramOf struct{ next *deviceDouble }
-
-func (p *deviceProgramOf) launch(context.Context) (deviceInstance, error) { return p.next, nil }
-
 func toys(ids ...string) *cluster.DeviceGroup {
 	g := &cluster.DeviceGroup{Kind: cluster.DeviceKind{Vendor: "acme", Type: "toy", Name: "t1"}}
 	for _, id := range ids {
@@ -79,7 +63,7 @@ func toys(ids ...string) *cluster.DeviceGroup {
 }
 
 func devicesOfDouble(p *posted, one *deviceDouble) *devices {
-	return newDevices(map[string]program[deviceInstance]{"toys": &deviceProgramOf{one}}, 8, p, quiet())
+	return newDevices(map[string]program[deviceInstance]{"toys": &programOf[deviceInstance]{[]deviceInstance{one}}}, 8, p, quiet())
 }
 
 // The core gets the valid devices. When the stream ends, the core gets the error, and the shell
@@ -271,7 +255,8 @@ func TestDevices_statsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		once := []device.GroupStats{{Kind: cluster.DeviceKind{Vendor: "acme"}}}
-		one := &deviceDouble{double: newDouble(), measures: once, once: true}
+		one := &deviceDouble{double: newDouble(), measures: once}
+		one.once = true
 		d := devicesOfDouble(new(posted), one)
 		must.NoError(t, launched(t.Context(), d, "toys").Err)
 		must.Eq(t, once, d.stats(t.Context()))

@@ -32,6 +32,8 @@ type double struct {
 	generation uint64
 	done       chan struct{}
 	streams    chan error // each ends the stream of fingerprints
+	once       bool       // only the first stream has a report
+	streamed   int        // counts the streams
 	inFlight   chan struct{}
 	hold       chan struct{} // Inspect and Wait return when it is closed
 	killed     bool
@@ -60,7 +62,14 @@ func (d *double) Kill(context.Context) error {
 }
 
 func (d *double) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
-	report(driver.Fingerprint{Health: driver.Healthy, Attributes: d.attributes})
+	return d.stream(ctx, func() { report(driver.Fingerprint{Health: driver.Healthy, Attributes: d.attributes}) })
+}
+
+// stream plays a stream of fingerprints.
+func (d *double) stream(ctx context.Context, report func()) error {
+	if d.streamed++; d.streamed == 1 || !d.once {
+		report()
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -101,21 +110,15 @@ func (d *double) Wait(ctx context.Context, _ driver.TaskID) (driver.ExitResult, 
 
 func (d *double) Destroy(context.Context, driver.TaskID, bool) error { return d.destroyed }
 
-// programOf is a program whose launches return the doubles one after the other.
-type programOf struct {
-	next     []*double
-	launched uint64
-}
+// programOf is a program whose launches return the processes one after the other.
+type programOf[I instance] struct{ next []I }
 
-func (p *programOf) launch(context.Context) (driverInstance, error) {
+func (p *programOf[I]) launch(context.Context) (i I, err error) {
 	if len(p.next) == 0 {
-		return nil, errors.New("no such program")
+		return i, errors.New("no such program")
 	}
-	d := p.next[0]
-	p.next = p.next[1:]
-	p.launched++
-	d.generation = p.launched
-	return d, nil
+	i, p.next = p.next[0], p.next[1:]
+	return i, nil
 }
 
 // posted are the events of plugins.
@@ -168,7 +171,12 @@ func (p *posted) DriverEvent(name string, generation client.Generation, e driver
 
 func driversOf(p *posted, calls int, generations ...*double) *drivers {
 	t := newTrust(new(scripted), new(home), false, quiet())
-	return newDrivers(map[string]program[driverInstance]{"d": &programOf{next: generations}}, calls, p, t, quiet())
+	one := new(programOf[driverInstance])
+	for i, d := range generations {
+		d.generation = uint64(i) + 1
+		one.next = append(one.next, d)
+	}
+	return newDrivers(map[string]program[driverInstance]{"d": one}, calls, p, t, quiet())
 }
 
 // launched launches the next process of a plugin, and returns the answer.

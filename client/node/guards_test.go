@@ -37,18 +37,12 @@ func (w *world) watchdog() process.Identity {
 // awaitWatchdog waits for a watchdog that is not this one.
 func (w *world) awaitWatchdog(not process.Identity) process.Identity {
 	w.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		if id := w.watchdog(); !id.IsZero() && id != not {
-			return id
-		}
-		select {
-		case <-tick.C:
-		case <-w.Context().Done():
-			w.Fatal("no other watchdog runs")
-		}
-	}
+	var id process.Identity
+	w.eventually("another watchdog runs", func() bool {
+		id = w.watchdog()
+		return !id.IsZero() && id != not
+	})
+	return id
 }
 
 func mayStop(after time.Duration) func(*cluster.TaskGroup) {

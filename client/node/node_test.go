@@ -180,6 +180,15 @@ func (w *world) eventually(condition string, holds func() bool) {
 	}
 }
 
+// awaitMock waits until the node is registered with a healthy driver mock.
+func (w *world) awaitMock() {
+	w.Helper()
+	w.await(func(s *scripted) bool {
+		n := len(s.registered)
+		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
+	})
+}
+
 func (w *world) awaitStatus(alloc cluster.AllocID, status cluster.ClientStatus) {
 	w.Helper()
 	w.await(func(s *scripted) bool { return s.reported[alloc].ClientStatus == status })
@@ -204,10 +213,7 @@ func TestNode_restart(t *testing.T) {
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
 	id := w.node.ID()
-	w.await(func(s *scripted) bool {
-		n := len(s.registered)
-		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
-	})
+	w.awaitMock()
 	must.True(t, w.servers.registered[0].ReportsDrivers)
 	must.Eq(t, time.Minute, w.servers.registered[0].MaxKillTimeout)
 
@@ -242,13 +248,7 @@ func TestNode_restart(t *testing.T) {
 	w.servers.set(func() {
 		must.Eq(t, 0, w.servers.reported["a.1"].TaskStates.Tasks[0].Restarts)
 	})
-	var log []byte
-	w.eventually("the line of the task is in its log", func() bool { // the keeper writes beside the client
-		log, err = os.ReadFile(filepath.Join(w.config.DataDir, allocsDir, "a.1", "alloc", "logs", "t.stdout.0"))
-		must.NoError(t, err)
-		return len(log) > 0
-	})
-	must.Eq(t, "hello\n", string(log), must.Sprint("one start"))
+	w.awaitLog("a.1", "hello\n") // one start
 
 	stopped := running.Copy()
 	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 3

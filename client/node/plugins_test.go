@@ -254,10 +254,7 @@ func TestNode_pluginSwitchedOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.begin()
-	w.await(func(s *scripted) bool {
-		n := len(s.registered)
-		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
-	})
+	w.awaitMock()
 	w.stop()
 	driver := w.kept()["mock"].Process.Process
 	alive, err := driver.Alive()

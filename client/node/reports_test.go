@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -11,33 +10,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/host"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
-
-// onceDriver is a driver that reports its health on the first stream only.
-type onceDriver struct {
-	*double
-	streamed int
-}
-
-func (d *onceDriver) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
-	d.streamed++
-	if d.streamed == 1 {
-		report(driver.Fingerprint{Health: driver.Healthy, Attributes: map[string]string{"driver.once": "1"}})
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-d.streams:
-		return err
-	}
-}
-
-type onceProgram struct{ next driverInstance }
-
-func (p *onceProgram) launch(context.Context) (driverInstance, error) { return p.next, nil }
 
 // A driver reports its health once. Its last report counts when the stream is opened again, and when
 // the next client takes the process over. It does not count for another process.
@@ -46,7 +21,7 @@ func TestReports_driver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := records(t)
 		table := record.NewTable[pluginReport](store, "report", reportRecords)
-		launch := func(own *onceDriver, pid int) (*posted, *drivers) {
+		launch := func(own *double, pid int) (*posted, *drivers) {
 			rows, _, err := store.All()
 			must.NoError(t, err)
 			kept, err := table.Select(rows)
@@ -57,13 +32,14 @@ func TestReports_driver(t *testing.T) {
 			}
 			events := new(posted)
 			d := newDrivers(map[string]program[driverInstance]{
-				"once": &onceProgram{p.withReports(own, host.Record{Process: process.Identity{PID: pid}})},
+				"once": &programOf[driverInstance]{[]driverInstance{p.withReports(own, host.Record{Process: process.Identity{PID: pid}})}},
 			}, 8, events, newTrust(new(scripted), new(home), false, quiet()), quiet())
 			must.NoError(t, launched(t.Context(), d, "once").Err)
 			synctest.Wait()
 			return events, d
 		}
-		own := &onceDriver{double: newDouble()}
+		own := newDouble()
+		own.once = true
 		events, d := launch(own, 1)
 		must.Eq(t, []string{"once 1 is healthy: "}, events.take())
 		own.streams <- errors.New("broken")
@@ -100,9 +76,10 @@ func TestReports_devices(t *testing.T) {
 		store := records(t)
 		table := record.NewTable[pluginReport](store, "report", reportRecords)
 		p := &deviceProgram{&pluginProgram{file: "once", reports: table, logger: quiet()}}
-		one := &deviceDouble{double: newDouble(), groups: []*cluster.DeviceGroup{toys("d1", "")}, once: true}
+		one := &deviceDouble{double: newDouble(), groups: []*cluster.DeviceGroup{toys("d1", "")}}
+		one.once = true
 		events := new(posted)
-		d := newDevices(map[string]program[deviceInstance]{"once": &onceDevices{p.withReports(one, host.Record{})}}, 8, events, quiet())
+		d := newDevices(map[string]program[deviceInstance]{"once": &programOf[deviceInstance]{[]deviceInstance{p.withReports(one, host.Record{})}}}, 8, events, quiet())
 		must.NoError(t, launched(t.Context(), d, "once").Err)
 		synctest.Wait()
 		has := `once 1 has acme/toy/t1/d1 and ignores: the device "" of the group "acme/toy/t1" is ignored: its id is empty`
@@ -122,7 +99,3 @@ func TestReports_devices(t *testing.T) {
 		must.Eq(t, map[string][]*cluster.DeviceGroup{"once": {toys("d1")}}, next.lastDevices())
 	})
 }
-
-type onceDevices struct{ next deviceInstance }
-
-func (p *onceDevices) launch(context.Context) (deviceInstance, error) { return p.next, nil }

@@ -55,10 +55,7 @@ func TestSecurity_LocalUserOfANode(t *testing.T) {
 	must.Eq(t, filepath.Dir(w.config.DataDir)+"\n", usable(t, []string{filepath.Dir(w.config.DataDir), "/etc/shadow"}), must.Sprint("the check finds what is open"))
 	w.begin()
 	defer w.stop()
-	w.await(func(s *scripted) bool {
-		n := len(s.registered)
-		return n > 0 && s.registered[n-1].Drivers["mock"] != nil && s.registered[n-1].Drivers["mock"].Healthy
-	})
+	w.awaitMock()
 	alloc := w.alloc("a1", `{"stdout_string": "`+canary+`\n"}`)
 	alloc.Job.TaskGroups[0].Tasks[0].Env = map[string]string{"PASSWORD": canary}
 	w.servers.feed <- client.Changes{ClusterID: "c", Index: 2, Allocs: []*cluster.Allocation{alloc}}
