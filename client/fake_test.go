@@ -84,6 +84,8 @@ type node struct {
 	unsaved map[cluster.AllocID]bool
 	// calls counts the calls of the driver, by name.
 	calls map[string]int
+	// counting: the test counts visits, so no step visits all allocations.
+	counting bool
 	// effects counts started and answered effects. The core dies at number dieAt, or never if it is
 	// zero.
 	effects, dieAt int
@@ -309,6 +311,9 @@ func (n *node) run(d time.Duration) {
 // visitAll checks that the last step has visited all allocations that had something to do: a step
 // that visits all of them changes nothing, begins no effect, and requests no earlier step.
 func visitAll(n *node, wake time.Duration) {
+	if n.counting {
+		return
+	}
 	begun, changes := n.effects, client.CountChanges(n.core)
 	client.MarkAll(n.core)
 	must.GreaterEq(n.t, wake, n.core.Step(n.time()), must.Sprint("a time that the core has missed, at ", n.boot))
