@@ -66,8 +66,10 @@ type node struct {
 	// kind is the type of the storage plugin, by default a monolith.
 	kind cluster.PluginType
 
-	core   *client.Core
-	epoch  int // counts cores
+	core  *client.Core
+	epoch int // counts cores
+	// wrap, or nil, returns the shell of the next core.
+	wrap   func(*shell) client.Shell
 	driver driverProcess
 	// dyingTakes is how long a driver that is killed takes to die.
 	dyingTakes time.Duration
@@ -185,8 +187,12 @@ func (n *node) startCore() {
 	for _, id := range slices.Sorted(maps.Keys(n.disk)) {
 		records = append(records, n.disk[id])
 	}
+	var own client.Shell = &shell{node: n, epoch: n.epoch}
+	if n.wrap != nil {
+		own = n.wrap(&shell{node: n, epoch: n.epoch})
+	}
 	core, err := client.New(client.Options{
-		Node: "node-1", Shell: &shell{node: n, epoch: n.epoch}, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), LastDevices: map[string][]*cluster.DeviceGroup{"toys": n.devices.last}, Records: records,
+		Node: "node-1", Shell: own, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), LastDevices: map[string][]*cluster.DeviceGroup{"toys": n.devices.last}, Records: records,
 		StartTimeouts: n.startTimeouts, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped), Logger: n.logger,
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++

@@ -46,18 +46,12 @@ func (w *weigher) Report(reports []cluster.AllocReport, reply func(bool)) {
 
 // newWeigher returns a node with a weigher.
 func newWeigher(t *testing.T) (*node, *weigher) {
-	n := newNode(t)
-	n.epoch++
-	w := &weigher{shell: &shell{node: n, epoch: n.epoch}, t: t}
-	core, err := client.New(client.Options{
-		Node: "node-1", Shell: w, BootID: n.bootID, Drivers: []string{"mock"}, Volumes: n.storage.options(n.epoch),
-		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
-			n.ids++
-			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))
-		},
-	})
-	must.NoError(t, err)
-	n.core = core
+	n, w := newNode(t), &weigher{t: t}
+	n.wrap = func(s *shell) client.Shell {
+		w.shell = s
+		return w
+	}
+	n.startCore()
 	return n, w
 }
 
