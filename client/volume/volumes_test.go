@@ -22,16 +22,6 @@ func (n *node) happened(lines ...string) {
 	must.Eq(n.t, lines, n.words())
 }
 
-// The whole way of a volume, and the way back.
-func TestVolumes_order(t *testing.T) {
-	n := newNode(t, "a")
-	must.True(t, n.volumes.Status("a").Ready)
-	must.SliceLen(t, 1, slices.Collect(n.volumes.Serving("disks", cluster.PluginMonolith)))
-	n.leaves("a", time.Second)
-	n.happened("claim data", "stage data", "publish data", "a runs", "unpublish data", "unstage data", "release data")
-	n.clean()
-}
-
 func TestVolumes_pluginWithoutStages(t *testing.T) {
 	n := newNode(t)
 	n.stages = false
@@ -91,23 +81,6 @@ func texts(waits []volume.Wait) []string {
 		all = append(all, w.String())
 	}
 	return all
-}
-
-// C9: on one node the replacement gets an exclusive volume after the old allocation has released
-// it.
-func TestVolumes_replacementOnTheSameNode(t *testing.T) {
-	n := newNode(t)
-	n.exclusive = true
-	n.mount("a", "data")
-	n.run(time.Second)
-	n.mount("b", "data")
-	n.run(time.Minute)
-	must.False(t, n.volumes.Status("b").Ready)
-	must.Eq(t, []string{"volume default/data must be claimed: the claim is a data"}, texts(n.volumes.Status("b").Waits))
-	n.story = nil
-	n.leaves("a", time.Minute)
-	must.True(t, n.volumes.Status("b").Ready)
-	n.end("b")
 }
 
 // C10: a publish that is refused for good. The claim is released once, in its mode.
@@ -197,17 +170,6 @@ func TestVolumes_unimplemented(t *testing.T) {
 	n.clean()
 }
 
-// C13: the plugin is away when the volume must go. The volume waits for it.
-func TestVolumes_pluginAway(t *testing.T) {
-	n := newNode(t, "a")
-	n.setAway(true)
-	n.leaves("a", time.Hour)
-	must.StrContains(t, texts(n.volumes.Status("a").Waits)[0], `the storage plugin "disks" does not answer`)
-	n.setAway(false)
-	n.run(time.Second)
-	n.clean()
-}
-
 // C16: an unpublish that hangs keeps no other volume.
 func TestVolumes_oneHangs(t *testing.T) {
 	n := newNode(t)
@@ -232,26 +194,6 @@ func TestVolumes_pluginForgetsAStage(t *testing.T) {
 	n.run(time.Minute)
 	must.True(t, n.volumes.Status("b").Ready)
 	n.end("a", "b")
-}
-
-// After a boot nothing is mounted: what is still needed is mounted again, and the rest is undone.
-func TestVolumes_reboot(t *testing.T) {
-	n := newNode(t, "a", "b")
-	n.reboot()
-	n.stop("b")
-	must.False(t, n.volumes.Status("a").Ready)
-	n.run(time.Minute)
-	must.True(t, n.running["a"])
-	must.False(t, n.mounted(target("b", "data")))
-	n.end("a")
-}
-
-// A target that was unmounted behind the client's back is published again.
-func TestVolumes_missingMount(t *testing.T) {
-	n := newNode(t, "a")
-	n.storage.Lose(target("a", "data"))
-	n.restarts(time.Minute)
-	must.True(t, n.mounted(target("a", "data")))
 }
 
 // A full disk keeps a volume from being mounted, and not from being unmounted.
