@@ -99,7 +99,7 @@ func iff[T any](is bool, yes, no T) T {
 func TestAccess_noSecret(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	result.Of(writer{w}.RegisterNode(t.Context(), &cluster.Node{ID: "bare"})).OK(t)
+	result.Of(w.writer().RegisterNode(t.Context(), &cluster.Node{ID: "bare"})).OK(t)
 	url := w.serveAs(guarded(w), httpapi.Options{}).URL
 	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/bare/heartbeat", "").code)
 	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/bare/heartbeat", "", "Authorization", "Bearer ").code)

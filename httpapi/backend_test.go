@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +13,13 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
-	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
+	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -73,7 +75,7 @@ func newOldFixture(t testing.TB) *fixture {
 
 // backend is all of a backend, without access control.
 func (w *fixture) backend() httpapi.Backend {
-	return httpapi.Backend{Reader: stateReader{w}, Writer: writer{w}, Peers: peerList{w}, Drains: explainer{w}, Planner: planner{w}}
+	return httpapi.Backend{Reader: stateReader{w}, Writer: w.writer(), Peers: peerList{w}, Drains: explainer{w}, Planner: planner{w}}
 }
 
 // guarded is the backend with access control: see everyToken.
@@ -97,40 +99,6 @@ func (w *fixture) handler(b httpapi.Backend, o httpapi.Options) *httpapi.Handler
 	w.Helper()
 	o.Hosts = append(o.Hosts, "example.com") // the host of requests of package httptest
 	return result.Of(httpapi.NewHandler(b, o)).OK(w)
-}
-
-// write applies a message as a request of the API.
-func (w *fixture) write(m shims.Message) (shims.Response, uint64, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.broken != nil:
-		return nil, 0, w.broken
-	case w.follows:
-		return nil, 0, fmt.Errorf("writing: %w", httpapi.ErrNotLeader)
-	}
-	if _, err := shims.Encode(m); err != nil {
-		return nil, 0, err
-	}
-	response := w.Apply(m)
-	if refused, is := response.(shims.Refused); is {
-		return nil, w.Index, asAPI(refused.Err)
-	}
-	return response, w.Index, nil
-}
-
-// asAPI gives an error of the store the class of the API.
-func asAPI(err error) error {
-	switch {
-	case errors.Is(err, statestore.ErrVolumeInUse):
-		return fmt.Errorf("%w: %w", httpapi.ErrInUse, err)
-	case errors.Is(err, statestore.ErrNodeNotFound), errors.Is(err, statestore.ErrJobNotFound),
-		errors.Is(err, statestore.ErrVolumeNotFound), errors.Is(err, statestore.ErrClaimNotFound):
-		return fmt.Errorf("applying: %w", httpapi.ErrNotFound)
-	case errors.Is(err, statestore.ErrNodeDraining):
-		return fmt.Errorf("applying: %w", httpapi.ErrNodeDraining)
-	}
-	return err
 }
 
 // must applies a message that the FSM must not refuse, and returns its index.
@@ -172,165 +140,59 @@ func (w stateReader) Consistent(context.Context) error {
 	return nil
 }
 
-// writer is the fixture's httpapi.Writer.
-type writer struct{ *fixture }
+// writer is the fixture's httpapi.Writer: the requests of a server.
+type writer struct{ server.Requests }
 
-// nodeEvals makes an evaluation for each job with an allocation on the node.
-func (w writer) nodeEvals(id cluster.NodeID) (evals []*cluster.Evaluation) {
-	done := map[cluster.JobKey]bool{}
-	for a := range w.State().AllocsByNode(id) {
-		if !done[a.JobKey()] {
-			done[a.JobKey()] = true
-			evals = append(evals, w.eval(a.Job, cluster.TriggerNodeUpdate, id))
-		}
-	}
-	return evals
+func (w *fixture) writer() writer {
+	return writer{server.Requests{
+		Replica: replica{w}, Log: log{w}, Now: func() time.Time { return w.Now() }, NewID: func() string { return string(w.evalID()) },
+	}}
 }
 
-func written(index uint64, evals []*cluster.Evaluation) cluster.Written {
-	done := cluster.Written{Index: index}
-	for _, e := range evals {
-		done.Evals = append(done.Evals, e.ID)
-	}
-	return done
-}
-
-func (w writer) UpdateDrain(_ context.Context, u cluster.DrainUpdate) (cluster.DrainWritten, error) {
-	w.mu.Lock()
-	m := w.DrainRequest(u.Node, u.Spec)
-	w.mu.Unlock()
-	u.Drain, u.At = m.Drain, m.At
-	m.DrainUpdate = u
-	if u.Spec == nil && u.MarkEligible {
-		m.Evals = w.nodeEvals(u.Node)
-	}
-	response, index, err := w.write(m)
-	if err != nil {
-		return cluster.DrainWritten{}, err
-	}
-	return cluster.DrainWritten{Written: written(index, m.Evals), DrainResult: response.(shims.DrainRequestApplied).DrainResult}, nil
-}
-
-func (w writer) UpdateEligibility(_ context.Context, id cluster.NodeID, e cluster.Eligibility) (cluster.Written, error) {
-	if n := w.State().Node(id); n != nil && n.SchedulingEligibility == e {
-		return cluster.Written{}, nil
-	}
-	var evals []*cluster.Evaluation
-	if e == cluster.NodeEligible {
-		evals = w.nodeEvals(id)
-	}
-	_, index, err := w.write(&shims.NodeUpdateEligibility{At: w.Now(), Node: id, Eligibility: e, Evals: evals})
-	return written(index, evals), err
-}
-
-func (w writer) PurgeNode(_ context.Context, id cluster.NodeID) (cluster.Written, error) {
-	evals := w.nodeEvals(id)
-	response, index, err := w.write(&shims.NodeDeregister{At: w.Now(), Nodes: []cluster.NodeID{id}, Evals: evals})
-	if err == nil && len(response.(shims.NodesDeregistered).Missing) > 0 {
-		err = httpapi.ErrNotFound
-	}
-	return written(index, evals), err
-}
-
-func (w writer) EvaluateNode(_ context.Context, id cluster.NodeID) (cluster.Written, error) {
-	if w.State().Node(id) == nil {
-		return cluster.Written{}, httpapi.ErrNotFound
-	}
-	evals := w.nodeEvals(id)
-	_, index, err := w.write(&shims.EvalUpdate{Evals: evals})
-	return written(index, evals), err
-}
-
-func (w writer) RegisterJob(_ context.Context, j *cluster.Job, at *uint64) (cluster.Written, error) {
-	evals := []*cluster.Evaluation{w.eval(j, cluster.TriggerJobRegister, "")}
-	if before := w.State().Job(j.Key()); before.SameWork(j) && (at == nil || before.CheckModifyIndex(*at) == nil) {
-		_, index, err := w.write(&shims.EvalUpdate{Evals: evals})
-		done := written(index, evals)
-		done.Unchanged = before.JobModifyIndex
-		return done, err
-	}
-	m := &shims.JobRegister{Job: j, Evals: evals}
-	if at != nil {
-		m.EnforceIndex, m.JobModifyIndex = true, *at
-	}
-	_, index, err := w.write(m)
-	return written(index, evals), err
-}
-
-func (w writer) EvaluateJob(_ context.Context, k cluster.JobKey) (cluster.Written, error) {
-	j := w.State().Job(k)
-	if j == nil {
-		return cluster.Written{}, httpapi.ErrNotFound
-	}
-	evals := []*cluster.Evaluation{w.eval(j, cluster.TriggerJobRegister, "")}
-	_, index, err := w.write(&shims.EvalUpdate{Evals: evals})
-	return written(index, evals), err
-}
-
-func (w writer) StopAlloc(_ context.Context, id cluster.AllocID) (cluster.Written, error) {
-	a := w.State().Alloc(id)
-	if a == nil {
-		return cluster.Written{}, httpapi.ErrNotFound
-	}
-	evals := []*cluster.Evaluation{w.eval(a.Job, cluster.TriggerAllocStop, "")}
-	_, index, err := w.write(&shims.AllocStop{Alloc: id, Evals: evals})
-	return written(index, evals), err
-}
-
-func (w writer) RegisterVolume(_ context.Context, v *cluster.Volume) (cluster.Written, error) {
-	_, index, err := w.write(&shims.VolumeRegister{At: w.Now(), Volume: v})
-	return cluster.Written{Index: index}, err
-}
-
-func (w writer) DeregisterVolume(_ context.Context, k cluster.VolumeKey, force bool) (cluster.Written, error) {
-	_, index, err := w.write(&shims.VolumeDeregister{Volume: k, Force: force})
-	return cluster.Written{Index: index}, err
-}
-
-func (w writer) DetachVolume(_ context.Context, k cluster.VolumeKey, n cluster.NodeID, force bool) (cluster.Written, error) {
-	_, index, err := w.write(&shims.VolumeDetach{Volume: k, Node: n, Force: force})
-	return cluster.Written{Index: index}, err
-}
-
-func (w writer) UpdateClaims(_ context.Context, changes []cluster.ClaimChange) (cluster.Written, error) {
-	_, index, err := w.write(&shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: w.Now(), Changes: changes}})
-	return cluster.Written{Index: index}, err
-}
-
-func (w writer) StopJob(_ context.Context, k cluster.JobKey, purge bool) (cluster.Written, error) {
-	_, index, err := w.write(&shims.JobDeregister{Job: k, Purge: purge})
-	return cluster.Written{Index: index}, err
-}
-
-func (w writer) Collect(context.Context) (collected cluster.Collected, err error) {
-	round := collect.Everything(w.Now())
-	for request := round.Next(w.State().WorkView()); request != nil; request = round.Next(w.State().WorkView()) {
-		response, _, err := w.write(&shims.Collect{At: w.Now(), Request: *request})
-		if err != nil {
-			return collected, err
-		}
-		d := response.(shims.CollectApplied).Deleted
-		collected = collected.Plus(cluster.Collected{Allocs: len(d.Allocs), Evals: len(d.Evals), Jobs: len(d.Jobs)})
-	}
-	return collected, nil
-}
-
-func (w writer) RegisterNode(_ context.Context, n *cluster.Node) (time.Duration, error) {
-	_, _, err := w.write(&shims.NodeRegister{At: w.Now(), Node: n})
+func (w writer) RegisterNode(ctx context.Context, n *cluster.Node) (time.Duration, error) {
+	_, err := w.Requests.RegisterNode(ctx, n)
 	return 10 * time.Second, err
 }
 
 func (w writer) Heartbeat(_ context.Context, id cluster.NodeID) (time.Duration, error) {
-	if w.State().Node(id) == nil {
+	if w.Replica.Store().Snapshot().Node(id) == nil {
 		return 0, httpapi.ErrNotFound
 	}
 	return 10 * time.Second, nil
 }
 
-func (w writer) ReportAllocs(_ context.Context, reports []cluster.AllocReport) (cluster.Written, error) {
-	_, index, err := w.write(&shims.AllocClientUpdate{Reports: reports})
-	return cluster.Written{Index: index}, err
+// replica is the state of the writer.
+type replica struct{ *fixture }
+
+func (w replica) Store() *statestore.Store { return w.FSM.Store() }
+
+func (w replica) CaughtUp(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.follows {
+		return cmp.Or(w.broken, fmt.Errorf("writing: %w", httpapi.ErrNotLeader))
+	}
+	return w.broken
 }
+
+func (w replica) Consistent(ctx context.Context) error { return w.CaughtUp(ctx) }
+
+// log is the log of the writer. It applies each entry at once.
+type log struct{ *fixture }
+
+func (w log) Propose(m shims.Message, reply func(shims.Answer)) (queued bool) {
+	if _, err := shims.Encode(m); err != nil {
+		reply(shims.Answer{Outcome: raftwrite.Rejected, Err: err})
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	response := w.Apply(m)
+	reply(shims.Answer{Outcome: raftwrite.Applied, Response: response, Index: w.Index})
+	return true
+}
+
+func (w log) Barrier(func(shims.Answer)) (queued bool) { return false }
 
 // peerList are the fixture's httpapi.Peers.
 type peerList struct{ *fixture }

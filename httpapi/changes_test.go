@@ -266,7 +266,7 @@ func newTwins(t *testing.T, seed uint64) *twins {
 	w.saved = append(w.saved, w.State())
 	w.steps = []func(){
 		w.placeOne, w.placeOne, w.placeOne, w.stopOne, w.stopOne, w.loseOne, w.purgeOne, w.report, w.report, w.lateAnswer, w.lateAnswer, w.mark,
-		func() { _, _ = writer{w.fixture}.Collect(t.Context()) },
+		func() { _, _ = w.writer().Collect(t.Context()) },
 		func() { w.Restore(w.State()) },
 		func() { w.saved = append(w.saved, w.State()) },
 		func() {

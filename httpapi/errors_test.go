@@ -158,10 +158,9 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
-	// A refusal at apply moves the index and nothing else: two drains of a node that
-	// does not exist, its eligibility and its purge, the draining node's eligibility, and
-	// a job that does not exist.
-	must.Eq(t, before+6, w.State().Index())
+	// A refusal at apply moves the index and nothing else: two drains of a node that does not exist, its
+	// eligibility and its purge, and the draining node's eligibility.
+	must.Eq(t, before+5, w.State().Index())
 	must.Eq(t, 2, len(slices.Collect(w.State().Nodes())))
 	must.Eq(t, cluster.NodeEligible, w.State().Node(nodeID(1)).SchedulingEligibility)
 	must.True(t, w.State().Node(nodeID(2)).Draining())

@@ -54,12 +54,16 @@ func (w *fixture) job(id string, t cluster.JobType, count int) *cluster.Job {
 }
 
 func (w *fixture) eval(j *cluster.Job, trigger cluster.EvalTrigger, node cluster.NodeID) *cluster.Evaluation {
+	e := clustertest.Eval(j, w.evalID(), w.Now())
+	e.TriggeredBy, e.NodeID = trigger, node
+	return e
+}
+
+func (w *fixture) evalID() cluster.EvalID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.evals++
-	e := clustertest.Eval(j, cluster.EvalID(fmt.Sprintf("e%07d-0000-0000-0000-000000000000", w.evals)), w.Now())
-	e.TriggeredBy, e.NodeID = trigger, node
-	return e
+	return cluster.EvalID(fmt.Sprintf("e%07d-0000-0000-0000-000000000000", w.evals))
 }
 
 // place places the n-th allocation on a node, running and healthy.

@@ -183,7 +183,7 @@ func TestSecurity_NodeSecret(t *testing.T) {
 	must.Eq(t, 200, send("PUT", "/v1/client/"+uuid('a', 1)+"/allocations", report).code)
 	must.Eq(t, cluster.ClientRunning, w.State().Alloc(allocID(2)).ClientStatus, must.Sprint("the allocation of another node"))
 
-	result.Of(writer{w}.PurgeNode(t.Context(), nodeID(1))).OK(t)
+	result.Of(w.writer().PurgeNode(t.Context(), nodeID(1))).OK(t)
 	must.Eq(t, 403, send("PUT", "/v1/client/"+uuid('a', 1)+"/register", again).code, must.Sprint("a purge ends it"))
 	must.Eq(t, 403, send("PUT", "/v1/client/"+uuid('a', 1)+"/heartbeat", "").code)
 }

@@ -52,7 +52,7 @@ func (l *leader) collect(ctx context.Context, store *statestore.Store) {
 const clockCheck = 30 * time.Second
 
 // collectRows writes one request to collect ended work.
-func collectRows(ctx context.Context, p *shims.Proposer, r *collect.Request) (cluster.Collected, error) {
+func collectRows(ctx context.Context, p shims.Proposals, r *collect.Request) (cluster.Collected, error) {
 	response, _, err := shims.Apply(ctx, p, &shims.Collect{At: time.Now(), Request: *r})
 	d := response.Deleted
 	return cluster.Collected{Allocs: len(d.Allocs), Evals: len(d.Evals), Jobs: len(d.Jobs)}, err

@@ -19,11 +19,26 @@ import (
 // Requests changes the state of a server's cluster: see [Server.Requests]. The methods work on the
 // leader. The effects of a request depend on the state, so each method waits until the state contains the
 // entries of earlier leaders. It returns when the change is applied here. Errors have a class of
-// package httpapi: see [Classify].
-type Requests struct{ server *Server }
+// package httpapi: see [Classify]. All fields are set.
+type Requests struct {
+	// Replica has the state of the server.
+	Replica interface {
+		Store() *statestore.Store
+		// CaughtUp and Consistent are those of [Server].
+		CaughtUp(context.Context) error
+		Consistent(context.Context) error
+	}
+	// Log takes the entries.
+	Log shims.Proposals
+	// Now returns the time of an entry, NewID the id of an evaluation or a drain.
+	Now   func() time.Time
+	NewID func() string
+}
 
 // Requests returns the requests that change the state of the cluster.
-func (s *Server) Requests() Requests { return Requests{s} }
+func (s *Server) Requests() Requests {
+	return Requests{Replica: s, Log: s.requests, Now: time.Now, NewID: uuid.NewString}
+}
 
 // RegisterNode registers a node, or updates a known one. It leaves out the devices that the cluster version
 // does not have: the client registers again when the version has grown. If the known node has another secret,
@@ -33,18 +48,18 @@ func (r Requests) RegisterNode(ctx context.Context, n *cluster.Node) (w cluster.
 	if n == nil {
 		return w, errors.New("registering a node: node is missing")
 	}
-	if err := r.server.CaughtUp(ctx); err != nil {
+	if err := r.Replica.CaughtUp(ctx); err != nil {
 		return w, err
 	}
-	n = n.At(r.server.Store().Snapshot().ClusterVersion()).Copy()
+	n = n.At(r.Replica.Store().Snapshot().ClusterVersion()).Copy()
 	n.Canonicalize()
-	return r.write(ctx, &shims.NodeRegister{At: time.Now(), Node: n})
+	return r.write(ctx, &shims.NodeRegister{At: r.Now(), Node: n})
 }
 
 // PurgeNode deletes a node and ends its drain as node gone. The error is [statestore.ErrNodeNotFound].
 func (r Requests) PurgeNode(ctx context.Context, id cluster.NodeID) (w cluster.Written, err error) {
 	defer classify(&err)
-	response, index, err := apply(ctx, r, &shims.NodeDeregister{At: time.Now(), Nodes: []cluster.NodeID{id}})
+	response, index, err := apply(ctx, r, &shims.NodeDeregister{At: r.Now(), Nodes: []cluster.NodeID{id}})
 	if err == nil && len(response.Missing) > 0 {
 		err = statestore.ErrNodeNotFound
 	}
@@ -54,7 +69,7 @@ func (r Requests) PurgeNode(ctx context.Context, id cluster.NodeID) (w cluster.W
 // UpdateNodeStatus sets the status of a node, which follows from its heartbeats.
 func (r Requests) UpdateNodeStatus(ctx context.Context, id cluster.NodeID, status cluster.NodeStatus) (w cluster.Written, err error) {
 	defer classify(&err)
-	return r.write(ctx, &shims.NodeUpdateStatus{At: time.Now(), Node: id, Status: status})
+	return r.write(ctx, &shims.NodeUpdateStatus{At: r.Now(), Node: id, Status: status})
 }
 
 // UpdateEligibility sets whether a scheduler may use a node. It writes nothing if the node has that
@@ -68,7 +83,7 @@ func (r Requests) UpdateEligibility(ctx context.Context, id cluster.NodeID, e cl
 	if already || err != nil {
 		return w, err
 	}
-	return r.write(ctx, &shims.NodeUpdateEligibility{At: time.Now(), Node: id, Eligibility: e})
+	return r.write(ctx, &shims.NodeUpdateEligibility{At: r.Now(), Node: id, Eligibility: e})
 }
 
 // EvaluateNode makes evaluations of the jobs that have an allocation on a node or may use it.
@@ -81,7 +96,7 @@ func (r Requests) EvaluateNode(ctx context.Context, id cluster.NodeID) (w cluste
 	nothing, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		evals = nil
 		if known = state.Node(id) != nil; known {
-			evals = scheduler.NodeEvals(state.WorkView(), id, cluster.TriggerNodeUpdate, time.Now(), newEvalID)
+			evals = scheduler.NodeEvals(state.WorkView(), id, cluster.TriggerNodeUpdate, r.Now(), r.newEvalID)
 		}
 		return len(evals) == 0
 	})
@@ -112,7 +127,7 @@ func (r Requests) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (
 	if err != nil {
 		return w, fmt.Errorf("registering a job: %w", err)
 	}
-	evals, unchanged := jobEval(j, cluster.TriggerJobRegister), uint64(0)
+	evals, unchanged := r.jobEval(j, cluster.TriggerJobRegister), uint64(0)
 	same, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		before := state.Job(j.Key())
 		if !before.SameWork(j) || at != nil && before.CheckModifyIndex(*at) != nil {
@@ -143,7 +158,7 @@ func (r Requests) EvaluateJob(ctx context.Context, key cluster.JobKey) (w cluste
 	if err != nil {
 		return w, err
 	}
-	return r.write(ctx, &shims.EvalUpdate{Evals: jobEval(j, cluster.TriggerJobRegister)})
+	return r.write(ctx, &shims.EvalUpdate{Evals: r.jobEval(j, cluster.TriggerJobRegister)})
 }
 
 // StopJob stops a job and makes an evaluation of it. With purge it deletes the job, its allocations
@@ -156,7 +171,7 @@ func (r Requests) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (
 		if err != nil {
 			return w, err
 		}
-		m.Evals = jobEval(j, cluster.TriggerJobDeregister)
+		m.Evals = r.jobEval(j, cluster.TriggerJobDeregister)
 	}
 	return r.write(ctx, m)
 }
@@ -166,9 +181,9 @@ func (r Requests) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (
 func (r Requests) StopAlloc(ctx context.Context, id cluster.AllocID) (w cluster.Written, err error) {
 	defer classify(&err)
 	var evals []*cluster.Evaluation
-	at := time.Now()
+	at := r.Now()
 	missing, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
-		evals = scheduler.AllocEval(state.WorkView(), id, cluster.TriggerAllocStop, at, newEvalID())
+		evals = scheduler.AllocEval(state.WorkView(), id, cluster.TriggerAllocStop, at, r.newEvalID())
 		return len(evals) == 0
 	})
 	switch {
@@ -185,9 +200,9 @@ func (r Requests) StopAlloc(ctx context.Context, id cluster.AllocID) (w cluster.
 // not applied twice.
 func (r Requests) UpdateDrain(ctx context.Context, u cluster.DrainUpdate) (done cluster.DrainWritten, err error) {
 	defer classify(&err)
-	u.At = time.Now()
+	u.At = r.Now()
 	if u.Drain == "" {
-		u.Drain = cluster.DrainID(uuid.NewString())
+		u.Drain = cluster.DrainID(r.NewID())
 	}
 	response, index, err := apply(ctx, r, &shims.NodeUpdateDrain{DrainUpdate: u})
 	w, err := written(index, response.Evals, err)
@@ -227,7 +242,7 @@ func (r Requests) RegisterVolume(ctx context.Context, volume *cluster.Volume) (w
 	if volume == nil {
 		return w, errors.New("registering a volume: volume is missing")
 	}
-	return r.write(ctx, &shims.VolumeRegister{At: time.Now(), Volume: volume.Copy()})
+	return r.write(ctx, &shims.VolumeRegister{At: r.Now(), Volume: volume.Copy()})
 }
 
 // DeregisterVolume deletes a volume, with force also one that has claims. The error is
@@ -242,7 +257,7 @@ func (r Requests) DeregisterVolume(ctx context.Context, k cluster.VolumeKey, for
 // [statestore.ErrClaimNotFound], or wraps [statestore.ErrVolumeInUse].
 func (r Requests) DetachVolume(ctx context.Context, k cluster.VolumeKey, n cluster.NodeID, force bool) (w cluster.Written, err error) {
 	defer classify(&err)
-	return r.write(ctx, &shims.VolumeDetach{At: time.Now(), Volume: k, Node: n, Force: force})
+	return r.write(ctx, &shims.VolumeDetach{At: r.Now(), Volume: k, Node: n, Force: force})
 }
 
 // UpdateClaims applies the changes of claims that hold. Without changes it writes nothing, and the index is
@@ -252,7 +267,7 @@ func (r Requests) UpdateClaims(ctx context.Context, changes []cluster.ClaimChang
 	if len(changes) == 0 {
 		return w, nil
 	}
-	_, index, err := apply(ctx, r, &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: time.Now(), Changes: changes}})
+	_, index, err := apply(ctx, r, &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: r.Now(), Changes: changes}})
 	return written(index, nil, err)
 }
 
@@ -261,12 +276,12 @@ func (r Requests) UpdateClaims(ctx context.Context, changes []cluster.ClaimChang
 // older version than [collect.Version].
 func (r Requests) Collect(ctx context.Context) (deleted cluster.Collected, err error) {
 	defer classify(&err)
-	if err := r.server.CaughtUp(ctx); err != nil {
+	if err := r.Replica.CaughtUp(ctx); err != nil {
 		return deleted, err
 	}
-	round := collect.Everything(time.Now())
-	for request := round.Next(r.server.Store().Snapshot().WorkView()); request != nil; request = round.Next(r.server.Store().Snapshot().WorkView()) {
-		done, err := collectRows(ctx, r.server.requests, request)
+	round := collect.Everything(r.Now())
+	for request := round.Next(r.Replica.Store().Snapshot().WorkView()); request != nil; request = round.Next(r.Replica.Store().Snapshot().WorkView()) {
+		done, err := collectRows(ctx, r.Log, request)
 		if err != nil {
 			return deleted, err
 		}
@@ -286,10 +301,10 @@ func (r Requests) RaiseVersion(ctx context.Context, v cluster.Version) (w cluste
 
 // apply proposes a message and waits until it is applied.
 func apply[R shims.Response](ctx context.Context, r Requests, m shims.Request[R]) (response R, index uint64, err error) {
-	if err := r.server.CaughtUp(ctx); err != nil {
+	if err := r.Replica.CaughtUp(ctx); err != nil {
 		return response, 0, err
 	}
-	return shims.Apply(ctx, r.server.requests, m)
+	return shims.Apply(ctx, r.Log, m)
 }
 
 // write is apply for messages with the usual response.
@@ -309,16 +324,16 @@ func written(index uint64, evals []cluster.EvalID, err error) (cluster.Written, 
 // certainly reports whether a condition holds in the newest state. A true condition is checked
 // again in a state that shows every acknowledged write: that of a deposed leader never will.
 func (r Requests) certainly(ctx context.Context, holds func(*statestore.Snapshot) bool) (bool, error) {
-	if err := r.server.CaughtUp(ctx); err != nil {
+	if err := r.Replica.CaughtUp(ctx); err != nil {
 		return false, err
 	}
-	if !holds(r.server.Store().Snapshot()) {
+	if !holds(r.Replica.Store().Snapshot()) {
 		return false, nil
 	}
-	if err := r.server.Consistent(ctx); err != nil {
+	if err := r.Replica.Consistent(ctx); err != nil {
 		return false, err
 	}
-	return holds(r.server.Store().Snapshot()), nil
+	return holds(r.Replica.Store().Snapshot()), nil
 }
 
 // job returns the job, or [statestore.ErrJobNotFound] if the newest state does not have it.
@@ -333,8 +348,8 @@ func (r Requests) job(ctx context.Context, key cluster.JobKey) (j *cluster.Job, 
 	return j, err
 }
 
-func jobEval(j *cluster.Job, trigger cluster.EvalTrigger) []*cluster.Evaluation {
-	return []*cluster.Evaluation{scheduler.JobEval(j, trigger, time.Now(), newEvalID())}
+func (r Requests) jobEval(j *cluster.Job, trigger cluster.EvalTrigger) []*cluster.Evaluation {
+	return []*cluster.Evaluation{scheduler.JobEval(j, trigger, r.Now(), r.newEvalID())}
 }
 
-func newEvalID() cluster.EvalID { return cluster.EvalID(uuid.NewString()) }
+func (r Requests) newEvalID() cluster.EvalID { return cluster.EvalID(r.NewID()) }

@@ -26,7 +26,7 @@ var (
 //
 // When ctx ends, Apply returns at once with an error that wraps its cause and ErrUnknown: the
 // message may still be applied.
-func Apply[R Response](ctx context.Context, p *Proposer, m Request[R]) (response R, index uint64, err error) {
+func Apply[R Response](ctx context.Context, p Proposals, m Request[R]) (response R, index uint64, err error) {
 	answers := make(chan Answer, 1)
 	if !p.Propose(m, func(a Answer) { answers <- a }) {
 		return response, 0, fmt.Errorf("proposing %s: %w", m.Type(), ErrBusy)
