@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -28,7 +29,7 @@ const (
 // later, and the secret is a token for the node's routes.
 func registerNode(q *request) error {
 	var body wire.RegisterRequest
-	if err := q.decode(&body); err != nil {
+	if err := jsonbody.Decode(q.body, &body); err != nil {
 		return err
 	}
 	node, err := registration(q, body.Node)
@@ -106,7 +107,7 @@ func heartbeat(q *request) error {
 // leaves out allocations of other nodes.
 func reportAllocs(q *request) error {
 	var body wire.AllocsRequest
-	if err := q.decode(&body); err != nil {
+	if err := jsonbody.Decode(q.body, &body); err != nil {
 		return err
 	}
 	if len(body.Allocs) > maxReports {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -249,10 +250,10 @@ const maxDrainBody = 8 * maxDrainMeta
 // DrainSpec ends the drain, and one without an object is refused.
 func updateDrain(q *request) error {
 	var body wire.DrainRequest
-	if err := q.decode(&body); err != nil {
+	if err := jsonbody.Decode(q.body, &body); err != nil {
 		return err
 	}
-	key, err := q.idempotencyToken()
+	key, err := idempotencyToken(q)
 	if err != nil {
 		return err
 	}

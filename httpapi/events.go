@@ -42,10 +42,10 @@ func streamEvents(q *request) error {
 		return err
 	}
 	client := q.client()
-	if !q.streams.Take(client) {
+	if !q.handler.streams.Take(client) {
 		return failure.New(http.StatusTooManyRequests, "too many event streams")
 	}
-	defer q.streams.Free(client)
+	defer q.handler.streams.Free(client)
 	state, err := q.state()
 	if err != nil {
 		return err

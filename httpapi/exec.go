@@ -63,20 +63,20 @@ func greets(r *http.Request) bool { return r.URL.Query().Get("ws_handshake") == 
 
 // greetThenExec reads the token from the first message. A close frame has the reason why no command runs.
 func (p passage) greetThenExec() error {
-	if p.backend.Nodes == nil {
+	if p.q.backend.Nodes == nil {
 		return errNoNodes()
 	}
-	stranger := p.client()
-	if !p.greetings.Take(stranger) {
+	stranger := p.q.client()
+	if !p.q.handler.greetings.Take(stranger) {
 		return failure.New(http.StatusTooManyRequests, "too many callers have not sent their first message yet; retry later")
 	}
-	known := sync.OnceFunc(func() { p.greetings.Free(stranger) })
+	known := sync.OnceFunc(func() { p.q.handler.greetings.Free(stranger) })
 	defer known()
 	caller, err := p.upgrade()
 	if err != nil {
 		return nil // it has been answered
 	}
-	defer context.AfterFunc(p.Context(), func() { _ = caller.Close() })()
+	defer context.AfterFunc(p.q.Context(), func() { _ = caller.Close() })()
 	caller.SetReadLimit(maxGreeting)
 	token, err := exec.Greeting(caller)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p passage) greetThenExec() error {
 		return nil
 	}
 	if token != "" {
-		p.Header.Set("X-Nomad-Token", token)
+		p.q.Header.Set("X-Nomad-Token", token)
 	}
 	end, err := p.beginCommand()
 	if err != nil {
@@ -106,8 +106,8 @@ func (p passage) greetThenExec() error {
 
 // beginCommand checks the caller's right, and counts the request until the caller calls end.
 func (p passage) beginCommand() (end func(), err error) {
-	p.route.needs = needsWrite
-	if err := p.identify(); err != nil {
+	p.q.route.needs = needsWrite
+	if err := p.q.identify(); err != nil {
 		return nil, err
 	}
 	return p.begin()
@@ -115,7 +115,7 @@ func (p passage) beginCommand() (end func(), err error) {
 
 // refuse sends a close frame with the reason why no command runs.
 func (p passage) refuse(caller *websocket.Conn, err error) {
-	p.options.Logger.Debug("a command was refused", "error", err)
+	p.q.options.Logger.Debug("a command was refused", "error", err)
 	why := asFailure(err)
 	code := websocket.CloseInternalServerErr
 	if why.Code < http.StatusInternalServerError {
@@ -134,8 +134,8 @@ func (p passage) carry(caller *websocket.Conn, command io.ReadWriteCloser) {
 // startCommand checks the caller's right, and lets the client of the node start the command. The result
 // carries the messages.
 func (p passage) startCommand() (io.ReadWriteCloser, error) {
-	p.route.needs = needsWrite
-	if err := p.identify(); err != nil {
+	p.q.route.needs = needsWrite
+	if err := p.q.identify(); err != nil {
 		return nil, err
 	}
 	node, err := p.nodeOfAlloc()
@@ -168,7 +168,7 @@ func (p passage) upgrade() (*websocket.Conn, error) {
 		CheckOrigin: sameOrigin,
 		Error:       func(w http.ResponseWriter, _ *http.Request, code int, why error) { WriteError(w, code, why.Error()) },
 	}
-	caller, err := upgrader.Upgrade(hijacked{p.w}, p.Request, nil)
+	caller, err := upgrader.Upgrade(hijacked{p.q.w}, p.q.Request, nil)
 	if err != nil {
 		return nil, err
 	}

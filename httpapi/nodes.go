@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -99,7 +100,7 @@ func readNode(q *request) error {
 // NodeID is ignored.
 func updateEligibility(q *request) error {
 	var body wire.EligibilityRequest
-	if err := q.decode(&body); err != nil {
+	if err := jsonbody.Decode(q.body, &body); err != nil {
 		return err
 	}
 	eligibility := cluster.Eligibility(body.Eligibility)

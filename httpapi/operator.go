@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -77,7 +78,7 @@ func removePeer(q *request) error {
 // joinPeer answers POST /v1/operator/raft/join: it adds the server at this address. Ours.
 func joinPeer(q *request) error {
 	var body wire.JoinRequest
-	if err := q.decode(&body); err != nil {
+	if err := jsonbody.Decode(q.body, &body); err != nil {
 		return err
 	}
 	if body.ID == "" {

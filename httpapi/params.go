@@ -92,7 +92,7 @@ func flag(values url.Values, name string) (bool, error) {
 const maxIdempotencyToken = 256
 
 // idempotencyToken is the key of a request that may be repeated, or empty.
-func (q *request) idempotencyToken() (string, error) {
+func idempotencyToken(q *request) (string, error) {
 	token := q.URL.Query().Get("idempotency_token")
 	if len(token) > maxIdempotencyToken {
 		return "", failure.Bad("idempotency_token is longer than %d bytes", maxIdempotencyToken)

@@ -34,7 +34,7 @@ const (
 var errNodeSilent = errors.New("the client of the node does not answer")
 
 // passage is a request that is handed on to the client of a node.
-type passage struct{ *request }
+type passage struct{ q *request }
 
 // reachAlloc hands a request about an allocation on to the client of its node.
 func reachAlloc(q *request) error {
@@ -76,28 +76,28 @@ func reachNode(q *request) error {
 
 // begin counts a request to a client, until the caller calls end.
 func (p passage) begin() (end func(), err error) {
-	if p.backend.Nodes == nil {
+	if p.q.backend.Nodes == nil {
 		return nil, errNoNodes()
 	}
-	client := p.client()
-	if !p.reaches.Take(client) {
+	client := p.q.client()
+	if !p.q.handler.reaches.Take(client) {
 		return nil, failure.Newf(http.StatusTooManyRequests,
 			"too many requests to nodes are open: a server has at most %d, and %d of one caller; end some, or retry later", maxReaches, maxReachesPerClient)
 	}
-	return func() { p.reaches.Free(client) }, nil
+	return func() { p.q.handler.reaches.Free(client) }, nil
 }
 
 // nodeOfAlloc returns the node of the allocation that the path names. A server that does not lead may not
 // have a new allocation yet, and waits for it.
 func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
-	ctx, cancel := context.WithTimeout(p.Context(), lagTime)
+	ctx, cancel := context.WithTimeout(p.q.Context(), lagTime)
 	defer cancel()
-	id := cluster.AllocID(p.PathValue("id"))
+	id := cluster.AllocID(p.q.PathValue("id"))
 	known := false
 	const done, wait = 2, 1 // above and not above the index that Read waits for
-	err = p.readAgain(ctx, wait, func(s State) (uint64, error) {
+	err = p.q.readAgain(ctx, wait, func(s State) (uint64, error) {
 		a := s.Alloc(id)
-		if a == nil && !p.backend.Peers.Leads() {
+		if a == nil && !p.q.backend.Peers.Leads() {
 			return wait, nil
 		}
 		if a != nil {
@@ -106,7 +106,7 @@ func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
 		return done, nil
 	})
 	switch {
-	case err != nil && !errors.Is(err, context.DeadlineExceeded), p.Context().Err() != nil:
+	case err != nil && !errors.Is(err, context.DeadlineExceeded), p.q.Context().Err() != nil:
 		return nil, err
 	case !known:
 		return nil, failure.New(http.StatusNotFound, allocNotFound)
@@ -118,12 +118,12 @@ func (p passage) nodeOfAlloc() (node *cluster.Node, err error) {
 
 // handOn hands the request on to the client of a node, and its answer to the caller.
 func (p passage) handOn(node *cluster.Node) error {
-	if p.route.live {
+	if p.q.route.live {
 		ctx, end := p.whileAllowed()
 		defer end()
-		p.Request = p.WithContext(ctx)
+		p.q.Request = p.q.WithContext(ctx)
 	}
-	response, err := p.send(node, p.forNode(p.Method, p.body))
+	response, err := p.send(node, p.forNode(p.q.Method, p.q.body))
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (p passage) handOn(node *cluster.Node) error {
 // forNode returns the request for the client. It has what the client needs, and nothing else of the
 // caller's request: no token and no internal header leaves the servers.
 func (p passage) forNode(method string, body []byte) *http.Request {
-	values, all := url.Values{}, p.URL.Query()
+	values, all := url.Values{}, p.q.URL.Query()
 	for _, name := range []string{"path", "offset", "limit", "origin", "follow", "plain", "task", "type", "file", "tty", "command"} {
 		if all.Has(name) {
 			values[name] = all[name]
@@ -146,7 +146,7 @@ func (p passage) forNode(method string, body []byte) *http.Request {
 	}
 	r := &http.Request{
 		Method: method, Header: http.Header{},
-		URL: &url.URL{Path: p.URL.Path, RawPath: p.URL.RawPath, RawQuery: values.Encode()},
+		URL: &url.URL{Path: p.q.URL.Path, RawPath: p.q.URL.RawPath, RawQuery: values.Encode()},
 	}
 	if len(body) > 0 {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -161,9 +161,9 @@ func (p passage) send(node *cluster.Node, r *http.Request) (*http.Response, erro
 		return nil, failure.Newf(http.StatusInternalServerError,
 			"No path to node %s (%s): it is down; start its client, or check its network", node.Name, node.ID)
 	}
-	ctx, cancel := context.WithCancelCause(p.Context())
+	ctx, cancel := context.WithCancelCause(p.q.Context())
 	timer := time.AfterFunc(reachTime, func() { cancel(errNodeSilent) })
-	response, err := p.backend.Nodes.Send(r.WithContext(ctx), node.ID)
+	response, err := p.q.backend.Nodes.Send(r.WithContext(ctx), node.ID)
 	timer.Stop()
 	if err == nil {
 		return response, nil
@@ -179,7 +179,7 @@ func (p passage) send(node *cluster.Node, r *http.Request) (*http.Response, erro
 func (p passage) unreached(node *cluster.Node, err error) error {
 	name := fmt.Sprintf("%s (%s)", node.Name, node.ID)
 	switch {
-	case p.Context().Err() != nil:
+	case p.q.Context().Err() != nil:
 		return err
 	case errors.Is(err, ErrNoSession):
 		return failure.New(http.StatusInternalServerError, "No path to node "+name+
@@ -190,7 +190,7 @@ func (p passage) unreached(node *cluster.Node, err error) error {
 		return failure.New(http.StatusInternalServerError, "the client of node "+name+" does not answer: read its logs")
 	}
 	what := "retry"
-	if !p.route.reads {
+	if !p.q.route.reads {
 		what = "the client may have executed the request: check before you retry"
 	}
 	return failure.Newf(http.StatusInternalServerError, "the session of node %s ended before the answer; %s (%v)", name, what, err)
@@ -199,7 +199,7 @@ func (p passage) unreached(node *cluster.Node, err error) error {
 // pass hands the answer of a client on, each part at once. It returns when the answer ends, when the
 // caller leaves, and when the caller takes nothing for a minute.
 func (p passage) pass(response *http.Response) {
-	header := p.w.Header()
+	header := p.q.w.Header()
 	for _, name := range []string{"Content-Type", "Content-Length"} {
 		if value := response.Header.Get(name); value != "" {
 			header.Set(name, value)
@@ -208,13 +208,13 @@ func (p passage) pass(response *http.Response) {
 	// The file of a task must not become a page of this server.
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	state, err := p.state()
+	state, err := p.q.state()
 	if err == nil {
-		p.readHeaders(max(1, state.Index()))
+		p.q.readHeaders(max(1, state.Index()))
 	}
-	p.w.WriteHeader(response.StatusCode)
-	control := http.NewResponseController(p.w)
-	if p.route.live { // the first part may be far
+	p.q.w.WriteHeader(response.StatusCode)
+	control := http.NewResponseController(p.q.w)
+	if p.q.route.live { // the first part may be far
 		if err := control.Flush(); err != nil {
 			return
 		}
@@ -223,8 +223,8 @@ func (p passage) pass(response *http.Response) {
 	for {
 		n, err := response.Body.Read(buffer)
 		if n > 0 {
-			beginAnswer(p.w, answerTime)
-			if _, err := p.w.Write(buffer[:n]); err != nil {
+			beginAnswer(p.q.w, answerTime)
+			if _, err := p.q.w.Write(buffer[:n]); err != nil {
 				return
 			}
 			if err := control.Flush(); err != nil {
@@ -244,8 +244,8 @@ func (p passage) pass(response *http.Response) {
 // whileAllowed returns a context that ends with the request, and when the right of the caller is taken away.
 // It owns a goroutine until end is called.
 func (p passage) whileAllowed() (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancel(p.Context())
-	q := *p.request // the goroutine stores the identity in its own
+	ctx, cancel := context.WithCancel(p.q.Context())
+	q := *p.q // the goroutine stores the identity in its own
 	var checking sync.WaitGroup
 	checking.Go(func() {
 		every := time.NewTicker(rightInterval)

@@ -11,15 +11,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 )
 
 // request is a request on its way to its answer. It belongs to one goroutine.
 type request struct {
 	*http.Request
-	*Handler
-	route route
-	w     http.ResponseWriter
+	handler *Handler
+	backend *Backend // of the handler
+	options *Options // of the handler
+	route   route
+	w       http.ResponseWriter
 	// forwarder is the forwarding header: the server that forwarded the request and the client, or
 	// empty.
 	forwarder string
@@ -38,7 +39,7 @@ type request struct {
 // serve answers requests of a route.
 func (h *Handler) serve(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
-		q := &request{Request: hr, Handler: h, route: r, w: w, forwarder: forwarderOf(hr)}
+		q := &request{Request: hr, handler: h, backend: &h.backend, options: &h.options, route: r, w: w, forwarder: forwarderOf(hr)}
 		if err := q.serve(); err != nil {
 			q.fail(err)
 		}
@@ -66,10 +67,10 @@ func (q *request) serve() error {
 	}
 	if q.params.index > 0 {
 		client := q.client()
-		if !q.waiting.Take(client) {
+		if !q.handler.waiting.Take(client) {
 			return failure.New(http.StatusTooManyRequests, "too many readers are waiting")
 		}
-		defer q.waiting.Free(client)
+		defer q.handler.waiting.Free(client)
 	}
 	err := q.onLeader()
 	if err == nil {
@@ -106,9 +107,6 @@ func (q *request) readBody() error {
 	_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // or the wait for a change would end with it
 	return nil
 }
-
-// decode reads the body's one JSON value: see [jsonbody.Decode].
-func (q *request) decode(into any) error { return jsonbody.Decode(q.body, into) }
 
 // nodeID is the node that the path names.
 func (q *request) nodeID() cluster.NodeID { return cluster.NodeID(q.PathValue("id")) }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/redact"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -158,7 +159,7 @@ func lacksController(p *volumes.Plugin) string {
 // registerVolume answers PUT /v1/volume/csi/{id}.
 func registerVolume(q *request) error {
 	var body wire.VolumeRegisterRequest
-	if err := q.decode(&body); err != nil {
+	if err := jsonbody.Decode(q.body, &body); err != nil {
 		return err
 	}
 	if len(body.Volumes) != 1 || body.Volumes[0] == nil {
@@ -306,7 +307,7 @@ func listNodeVolumes(q *request) error {
 // leaves out claims of other nodes, and those that are gone.
 func releaseClaims(q *request) error {
 	var body wire.ClaimsRequest
-	if err := q.decode(&body); err != nil {
+	if err := jsonbody.Decode(q.body, &body); err != nil {
 		return err
 	}
 	if len(body.Released) > cluster.MaxClaimChanges {

@@ -295,8 +295,6 @@ const maxMethods = 30
 func manyMethods() map[string]int {
 	return map[string]int{
 		"cmd/nodedrain/server.serving": 34,
-		"httpapi.passage":              53,
-		"httpapi.request":              39,
 		"httpapi/client.Client":        40,
 		"sim/world.World":              32,
 	}
