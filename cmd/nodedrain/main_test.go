@@ -33,7 +33,6 @@ func TestRun_mistakes(t *testing.T) {
 		{"demo -servers 2", "at least 3 are needed: one is killed"},
 		{"demo -seed -1", `invalid value "-1" for flag -seed`},
 		{"demo -log-level loud", `-log-level is "loud"`},
-		{"plugin mock now", "nodedrain plugin mock takes no arguments"},
 	})
 }
 

@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -20,34 +19,15 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/storagetest"
 )
 
-// pluginTestCommand is "nodedrain plugin test".
-type pluginTestCommand struct{ cli.Base }
-
 // exitNotTested is the exit code if nothing was tested.
-const exitNotTested cli.ExitCode = 2
+const exitNotTested = 2
 
-// TestFlags are its flags.
-type TestFlags struct {
-	config, run  string
-	json, strict bool
-}
-
-// Set returns the set of the flags.
-func (f *TestFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("plugin test", flag.ContinueOnError)
-	set.StringVar(&f.config, "config", "", "")
-	set.StringVar(&f.run, "run", "", "")
-	set.BoolVar(&f.json, "json", false, "")
-	set.BoolVar(&f.strict, "strict", false, "")
-	return set
-}
-
-func (c *pluginTestCommand) Synopsis() string { return "Test the program of a plugin" }
-
-func (c *pluginTestCommand) Help() string {
-	return strings.TrimSpace(`
-Usage: nodedrain plugin test [options] PATH
-
+// Test is "nodedrain plugin test".
+func Test() *cli.Command {
+	var f testFlags
+	return &cli.Command{
+		Short: "Test the program of a plugin",
+		About: `
   Starts the plugin PATH as a client does, and tests it in some ten seconds: a task driver
   by the rules D1 to D20, a device plugin by the rules V1 to V9, a storage plugin (CSI) by
   the rules S1 to S9. For each rule that fails it prints the calls, the expected and the
@@ -64,88 +44,77 @@ Usage: nodedrain plugin test [options] PATH
   change them. Those of storage plugins need a volume that nothing uses, and mount it:
   FILE names it. PATH may be the socket of a running storage plugin. FILE also names the
   rules that the plugin cannot follow, and why.
-
-Options:
-
-  -config FILE   Facts of the plugin that the test needs, as JSON.
-  -json          Print the findings as JSON.
-  -run RULE      Test only these rules, separated by commas. "D13" means all rules with
-                 this number, "D13 orderly" one of them.
-  -strict        A warning is a failure.
-
-Exit code:
-
+`,
+		Exits: `
   0   No rule failed. There may be warnings.
   1   A rule failed.
   2   The command line or FILE is wrong, or nothing was tested: the plugin did not start,
       needs a config, or did not become healthy.
-`)
+`,
+		Args: "PATH", Failure: exitNotTested, Run: f.test,
+		Options: cli.Options{
+			cli.Flag(&f.config, "config FILE", "Facts of the plugin that the test needs, as JSON."),
+			cli.Flag(&f.json, "json", "Print the findings as JSON."),
+			cli.Flag(&f.run, "run RULE", `Test only these rules, separated by commas. "D13" means all rules with this number, "D13 orderly" one of them.`),
+			cli.Flag(&f.strict, "strict", "A warning is a failure."),
+		},
+		FlagValues: complete.Flags{"-run": complete.PredictFunc(func(complete.Args) []string { return numbers() })},
+	}
 }
 
-func (c *pluginTestCommand) Run(args []string) int {
+// testFlags are its flags.
+type testFlags struct {
+	config, run  string
+	json, strict bool
+}
+
+// test tests a plugin. The error is an exit code if a rule failed.
+func (f *testFlags) test(c *cli.Call) error {
 	ctx, stop := cli.HoldSignals(c.Ctx)
 	defer stop()
-	c.Ctx = ctx
-	failed, err := c.test(args)
-	switch {
-	case err != nil:
-		fmt.Fprintln(c.Errs, err)
-		return int(exitNotTested)
-	case failed:
-		return 1
-	}
-	return 0
-}
-
-// test tests a plugin and reports whether a rule failed.
-func (c *pluginTestCommand) test(args []string) (failed bool, err error) {
-	var f TestFlags
-	paths, err := cli.ParseArguments(f.Set(), "plugin test", args)
+	path, err := filepath.Abs(c.Args[0])
 	if err != nil {
-		return false, err
-	}
-	if len(paths) != 1 {
-		return false, cli.UsageError("plugin test", "This command takes one argument: <path>")
-	}
-	path, err := filepath.Abs(paths[0])
-	if err != nil {
-		return false, err
+		return err
 	}
 	if err := checkRules(f.run); err != nil {
-		return false, err
+		return err
 	}
-	suite, err := plugintest.Open(c.Ctx, path, f.config)
+	suite, err := plugintest.Open(ctx, path, f.config)
 	if err != nil {
-		return false, err
+		return err
 	}
 	tests, err := rulesOf(suite, f.run)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if err := plugintest.Probe(c.Ctx, suite.Ready); err != nil {
-		return false, err
+	if err := plugintest.Probe(ctx, suite.Ready); err != nil {
+		return err
 	}
 	if f.strict {
 		tests = conformance.Strict(tests)
 	}
 	out := judgement{Plugin: path, Type: suite.Type}
-	conformance.Judge(c.Ctx, tests, suite.Skips, func(found conformance.Finding) {
+	conformance.Judge(ctx, tests, suite.Skips, func(found conformance.Finding) {
 		out.add(found)
 		if !f.json {
 			printFinding(c.Out, found)
 		}
 	})
-	if err := context.Cause(c.Ctx); err != nil {
-		return false, fmt.Errorf("the test of the plugin was interrupted: %w", err)
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("the test of the plugin was interrupted: %w", err)
 	}
 	if f.json {
 		encoder := json.NewEncoder(c.Out)
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
-		return out.Failed > 0, encoder.Encode(out)
+		err = encoder.Encode(out)
+	} else {
+		fmt.Fprintf(c.Out, "\n%d passed, %d failed, %d skipped, %d warnings\n", out.Passed, out.Failed, out.Skipped, out.Warnings)
 	}
-	fmt.Fprintf(c.Out, "\n%d passed, %d failed, %d skipped, %d warnings\n", out.Passed, out.Failed, out.Skipped, out.Warnings)
-	return out.Failed > 0, nil
+	if err == nil && out.Failed > 0 {
+		return cli.ExitCode(1)
+	}
+	return err
 }
 
 // checkRules finds rules that no plugin has.
@@ -163,6 +132,16 @@ func allRules() []conformance.Rule {
 	var all []conformance.Rule
 	for _, one := range slices.Concat(drivertest.Tests(drivertest.Harness{}), devicetest.Tests(devicetest.Harness{}), storagetest.Tests(storagetest.Harness{})) {
 		all = append(all, one.Rule)
+	}
+	return all
+}
+
+// numbers returns the numbers of all rules, such as D13.
+func numbers() (all []string) {
+	for _, one := range allRules() {
+		if !strings.Contains(one.ID, " ") {
+			all = append(all, one.ID)
+		}
 	}
 	return all
 }
@@ -187,52 +166,50 @@ func names(name string, rule conformance.Rule) bool {
 
 // rulesOf returns the tests of the rules that a flag names. Without one it returns all.
 func rulesOf(suite plugintest.Suite, flagged string) ([]conformance.Test, error) {
-	wanted := namesOf(flagged)
-	if len(wanted) == 0 {
+	selected := namesOf(flagged)
+	if len(selected) == 0 {
 		return suite.Tests, nil
 	}
-	for _, name := range wanted {
+	for _, name := range selected {
 		if !slices.ContainsFunc(suite.Tests, func(one conformance.Test) bool { return names(name, one.Rule) }) {
 			return nil, cli.UsageError("plugin test", fmt.Sprintf("The plugin is a %s plugin, which has no rule %q", suite.Type, name))
 		}
 	}
 	return slices.DeleteFunc(suite.Tests, func(one conformance.Test) bool {
-		return !slices.ContainsFunc(wanted, func(name string) bool { return names(name, one.Rule) })
+		return !slices.ContainsFunc(selected, func(name string) bool { return names(name, one.Rule) })
 	}), nil
 }
 
 // printFinding prints a line, and all that an author needs about a rule that failed.
 func printFinding(out io.Writer, f conformance.Finding) {
 	fmt.Fprintf(out, "%-12s  %-7s  %s\n", f.Rule.ID, f.Outcome, f.Rule.Doc)
-	say := func(what, text string) {
-		for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
-			if i > 0 {
-				what = ""
-			}
-			fmt.Fprintf(out, "    %-8s  %s\n", what, line)
+	write := func(title, text string) {
+		for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+			fmt.Fprintf(out, "    %-8s  %s\n", title, line)
+			title = ""
 		}
 	}
 	if f.Outcome == conformance.Skipped {
-		say("why", f.Why)
+		write("why", f.Why)
 	}
 	if f.Outcome != conformance.Failed && f.Outcome != conformance.Warned {
 		return
 	}
 	if len(f.Calls) > 0 {
-		say("done", strings.Join(f.Calls, "\n"))
+		write("done", strings.Join(f.Calls, "\n"))
 	}
 	for _, failure := range f.Failures {
 		if failure.Expected != "" {
-			say("expected", failure.Expected)
+			write("expected", failure.Expected)
 		}
-		say("happened", failure.Happened)
+		write("happened", failure.Happened)
 	}
 	if f.Log != "" {
-		say("log", f.Log)
+		write("log", f.Log)
 	}
-	say("contract", f.Rule.Contract)
+	write("contract", f.Rule.Contract)
 	if f.Outcome == conformance.Warned {
-		say("should", "A client loses nothing. With -strict this is a failure.")
+		write("should", "A client loses nothing. With -strict this is a failure.")
 	}
 }
 
@@ -289,20 +266,4 @@ func (j *judgement) add(f conformance.Finding) {
 		rule.Failures = append(rule.Failures, judgedFailure(failure))
 	}
 	j.Rules = append(j.Rules, rule)
-}
-
-// AutocompleteArgs completes the program.
-func (c *pluginTestCommand) AutocompleteArgs() complete.Predictor { return complete.PredictFiles("*") }
-
-// AutocompleteFlags completes the flags, with the rules and the files.
-func (c *pluginTestCommand) AutocompleteFlags() complete.Flags {
-	flags := cli.FlagPredictors(new(TestFlags).Set())
-	var numbers []string
-	for _, one := range allRules() {
-		if !strings.Contains(one.ID, " ") {
-			numbers = append(numbers, one.ID)
-		}
-	}
-	flags["-run"], flags["-config"] = complete.PredictSet(numbers...), complete.PredictFiles("*.json")
-	return flags
 }

@@ -1,8 +1,6 @@
 package plugin
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,50 +11,36 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// pluginCommand is "nodedrain plugin NAME": one of the task drivers that this program contains. A
-// client starts it like every other plugin.
-type pluginCommand struct {
-	name, synopsis, help string
-	// open returns the driver.
-	open func() (sdk.Driver, error)
-	errs io.Writer
-}
-
-// Commands returns the drivers that this program contains, and the command that tests plugins.
+// Commands returns the drivers that this program contains, and the commands about plugins.
 func Commands(operate cli.Base) cli.Program {
-	errs := operate.Errs
 	return cli.Program{
 		"plugin": operate.Entry("plugin", cli.Parent("Serve a task driver, or test a plugin", pluginHelp)),
-		"plugin mock": cli.Factory(&pluginCommand{
-			name: "mock", synopsis: "Serve the driver of tasks without processes", help: pluginMockHelp, errs: errs,
-			open: func() (sdk.Driver, error) { return mock.New(os.Exit) },
+		"plugin mock": operate.Entry("plugin mock", func() *cli.Command {
+			return serve("Serve the driver of tasks without processes", mockHelp, func() (sdk.Driver, error) { return mock.New(os.Exit) })
 		}),
-		"plugin raw_exec": cli.Factory(&pluginCommand{
-			name: rawexec.Name, synopsis: "Serve the driver of processes without isolation", help: pluginRawExecHelp, errs: errs,
-			open: func() (sdk.Driver, error) { return rawexec.New(rawexec.Options{}), nil },
+		"plugin raw_exec": operate.Entry("plugin raw_exec", func() *cli.Command {
+			return serve("Serve the driver of processes without isolation", rawExecHelp, func() (sdk.Driver, error) { return rawexec.New(rawexec.Options{}), nil })
 		}),
-		"plugin test": cli.Factory(&pluginTestCommand{operate}),
+		"plugin test": operate.Entry("plugin test", Test),
 	}
 }
 
-func (c *pluginCommand) Synopsis() string { return c.synopsis }
-
-func (c *pluginCommand) Help() string { return c.help }
-
-func (c *pluginCommand) Run(args []string) int {
-	if len(args) > 0 {
-		fmt.Fprintf(c.errs, "nodedrain plugin %s takes no arguments\n", c.name)
-		return 1
+// serve returns the command of a task driver that this program contains. A client starts it like every
+// other plugin.
+func serve(short, about string, open func() (sdk.Driver, error)) *cli.Command {
+	return &cli.Command{
+		Short: short, About: about,
+		Run: func(*cli.Call) error {
+			d, err := open()
+			if err != nil {
+				return cli.Errorf("Error starting the driver: %v", err)
+			}
+			// SIGTERM ends a plugin at once. Its tasks live on.
+			signal.Reset(syscall.SIGTERM)
+			sdk.Serve(d)
+			return nil
+		},
 	}
-	d, err := c.open()
-	if err != nil {
-		fmt.Fprintf(c.errs, "Error starting the driver %s: %v\n", c.name, err)
-		return 1
-	}
-	// SIGTERM ends a plugin at once. Its tasks live on.
-	signal.Reset(syscall.SIGTERM)
-	sdk.Serve(d)
-	return 0
 }
 
 const pluginHelp = `
@@ -64,8 +48,7 @@ const pluginHelp = `
   one of the drivers that this program contains. The client of a node starts these
   drivers. Do not start them yourself.`
 
-const pluginMockHelp = `Usage: nodedrain plugin mock
-
+const mockHelp = `
   Serves the driver "mock" to the client that started this process. Its tasks have no
   processes. They start, end and fail as their config says, which is useful for tests of
   clients, jobs and drains.
@@ -91,8 +74,7 @@ const pluginMockHelp = `Usage: nodedrain plugin mock
     unhealthy                The driver reports that it is unhealthy, with this text.
     fingerprints             The number of its first reports, by default 1.`
 
-const pluginRawExecHelp = `Usage: nodedrain plugin raw_exec
-
+const rawExecHelp = `
   Serves the driver "raw_exec" to the client that started this process. Its tasks are
   processes with the rights of the client, without isolation.
 
