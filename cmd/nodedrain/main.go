@@ -88,7 +88,7 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 		"client":            cli.Factory(&client.Command{Base: operate}),
 		"dev":               operate.Entry("dev", dev.Command),
 		"operator":          operate.Entry("operator", cli.Parent("Save and restore the state of the servers", operator.Help)),
-		"server":            cli.Factory(&server.Command{Base: operate}),
+		"server":            operate.Entry("server", server.Command),
 		"server join":       operate.Entry("server join", server.Join),
 		"server members":    operate.Entry("server members", server.Members),
 		"server recover":    operate.Entry("server recover", server.Recover),

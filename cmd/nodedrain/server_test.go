@@ -30,7 +30,6 @@ func TestServer_mistakes(t *testing.T) {
 	t.Parallel()
 	clitest.Run(command).Refuses(t, [][2]string{
 		{"server", "-data-dir is required: it holds the server's log"},
-		{"server now", `unexpected argument "now"; "nodedrain server -h" lists the options`},
 		{"server -colour", "flag provided but not defined: -colour"},
 		{"server -data-dir x -bootstrap-expect 0", "-bootstrap-expect is 0 and must be above 0"},
 		{"server -data-dir x -join a:1,,b:2", `"a:1,,b:2" has an empty item`},

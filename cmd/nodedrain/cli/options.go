@@ -91,7 +91,8 @@ func (o Options) Help() string {
 	return text.String()
 }
 
-// wrapped returns a flag and its sentence in lines with two columns.
+// wrapped returns a flag and its sentence in lines with two columns. A command line in the sentence begins a
+// line of its own.
 func wrapped(head, sentence string) string {
 	const indent, width = 19, 90
 	var text strings.Builder
@@ -100,8 +101,9 @@ func wrapped(head, sentence string) string {
 		text.WriteString(line + "\n")
 		line = strings.Repeat(" ", indent)
 	}
-	for word := range strings.FieldsSeq(sentence) {
-		if len(line)+1+len(word) > width {
+	for word := range strings.SplitSeq(sentence, " ") {
+		word, breaks := strings.CutPrefix(word, "\n")
+		if breaks || len(line)+1+len(word) > width {
 			text.WriteString(line + "\n")
 			line = strings.Repeat(" ", indent)
 		}

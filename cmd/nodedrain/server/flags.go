@@ -2,12 +2,11 @@ package server
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/posener/complete"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
@@ -15,8 +14,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 )
 
-// Flags are the flags of "nodedrain server".
-type Flags struct {
+// flags are the flags of "nodedrain server".
+type flags struct {
 	name, dataDir         string
 	http, bind, advertise string
 	expect                int
@@ -36,40 +35,50 @@ type Flags struct {
 	logJSON  bool
 }
 
-// Set returns the set of the flags.
-func (f *Flags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("server", flag.ContinueOnError)
-	set.StringVar(&f.name, "name", "", "")
-	set.StringVar(&f.dataDir, "data-dir", "", "")
-	set.StringVar(&f.http, "http", agent.DefaultHTTPAddr, "")
-	set.StringVar(&f.bind, "bind", agent.DefaultServerAddr, "")
-	set.StringVar(&f.advertise, "advertise", "", "")
-	set.IntVar(&f.expect, "bootstrap-expect", 0, "")
-	set.Var(&f.join, "join", "")
-	set.Var(&f.hosts, "allow-host", "")
-	set.BoolVar(&f.leave, "leave", false, "")
-	set.StringVar(&f.tokens, "tokens", "", "")
-	set.StringVar(&f.ca, "ca", "", "")
-	set.StringVar(&f.cert, "cert", "", "")
-	set.StringVar(&f.key, "key", "", "")
-	set.StringVar(&f.peerSecret, "peer-secret-file", "", "")
-	set.StringVar(&f.region, "region", agent.DefaultRegion, "")
-	set.BoolVar(&f.insecure, "insecure", false, "")
-	set.IntVar(&f.conns.All, "max-conns", 0, "")
-	set.IntVar(&f.conns.PerAddress, "max-conns-per-address", 0, "")
-	set.BoolVar(&f.pprof, "pprof", false, "")
-	for _, k := range operatorKnobs(&f.drainer) {
-		set.Func(knobPrefix+k.Name, "", k.Value.Set)
-	}
-	set.StringVar(&f.logLevel, "log-level", "info", "")
-	set.BoolVar(&f.logJSON, "log-json", false, "")
-	return set
+// newFlags returns the defaults.
+func newFlags() *flags {
+	return &flags{http: agent.DefaultHTTPAddr, bind: agent.DefaultServerAddr, region: agent.DefaultRegion, logLevel: "info"}
+}
+
+func (f *flags) options() cli.Options {
+	return slices.Concat(cli.Options{
+		cli.Flag(&f.name, "name NAME", "The server's name in the cluster. It must never change. Default: random, kept in the data directory."),
+		cli.Flag(&f.dataDir, "data-dir DIR", "Directory of the log and the snapshots. It must belong to the user of the server, and no other user may write to it or replace it."),
+		cli.Flag(&f.http, "http ADDRESS", "Address on which the HTTP API listens."),
+		cli.Value(f.hosts.Set, "allow-host NAME", "Name with a dot by which clients reach the HTTP API. Needed without -tokens and -cert. May be repeated."),
+		cli.Flag(&f.bind, "bind ADDRESS", "Address on which the server listens for other servers, with -ca or -peer-secret-file. "+
+			"Without them it does not listen, and is the only server of its cluster."),
+		cli.Flag(&f.advertise, "advertise ADDRESS", "Address at which other servers reach this one. Default: that of -bind."),
+		cli.Flag(&f.expect, "bootstrap-expect N", "Number of servers that form a new cluster. A server that is already in a cluster ignores it."),
+		cli.Value(f.join.Set, "join ADDRESS", "Address on which another server listens for servers. May be repeated."),
+		cli.Flag(&f.leave, "leave", "Leave the cluster on shutdown. Without it the other servers expect this one to return."),
+		cli.Heading(""),
+		cli.Flag(&f.tokens, "tokens FILE", `File of tokens and their rights; see "nodedrain token create". Without it every user may read and change everything.`),
+		cli.Flag(&f.cert, "cert FILE", "The server's certificate. With it the HTTP API uses HTTPS."),
+		cli.Flag(&f.key, "key FILE", "The key of the certificate."),
+		cli.Flag(&f.ca, "ca FILE", "CA certificates. With them the servers use TLS between each other, and clients must also present a certificate."),
+		cli.Flag(&f.peerSecret, "peer-secret-file FILE", "File with the secret by which servers authenticate each other without -ca. All of them must run on this machine, "+
+			"use loopback addresses and have the same secret. The file belongs to the user of the server and has the mode 0600. "+
+			"Create it with: \n(umask 077; openssl rand -hex 32 > FILE)"),
+		cli.Flag(&f.region, "region NAME", "Region in the names of servers' certificates."),
+		cli.Flag(&f.insecure, "insecure", "Allow unauthenticated access to the HTTP API from other machines."),
+		cli.Heading(""),
+		cli.Flag(&f.conns.All, "max-conns N", fmt.Sprintf("Maximum of connections to the HTTP API. Default: a quarter of the files that the process may have open, "+
+			"%d at most. At the limit the server closes the connection that is idle for the longest time.", connlimit.MaxDefault)),
+		cli.Flag(&f.conns.PerAddress, "max-conns-per-address N", "Maximum of connections of one remote address. Default: half of -max-conns."),
+		cli.Flag(&f.pprof, "pprof", "Let users with the right write take profiles of the process at /v1/agent/pprof/."),
+		cli.Heading("Options of the drainer, the same on all servers"),
+	}, knobOptions(&f.drainer), cli.Options{
+		cli.Heading("Options of the log"),
+		cli.Flag(&f.logLevel, "log-level LEVEL", "trace, debug, info, warn, error or off."),
+		cli.Flag(&f.logJSON, "log-json", "Log in JSON."),
+	})
 }
 
 // check refuses invalid combinations of flags.
-func (f *Flags) check(given map[string]bool) error {
+func (f *flags) check(c *cli.Call) error {
 	switch {
-	case given["bootstrap-expect"] && f.expect < 1:
+	case c.Set("bootstrap-expect") && f.expect < 1:
 		return fmt.Errorf("-bootstrap-expect is %d and must be above 0", f.expect)
 	case (f.cert == "") != (f.key == ""):
 		return errors.New("-cert and -key must be given together")
@@ -88,18 +97,10 @@ func (f *Flags) check(given map[string]bool) error {
 }
 
 // logger returns a logger as the flags configure it.
-func (f *Flags) logger(out io.Writer) (hclog.Logger, error) {
+func (f *flags) logger(out io.Writer) (hclog.Logger, error) {
 	level := hclog.LevelFromString(f.logLevel)
 	if level == hclog.NoLevel {
 		return nil, fmt.Errorf("-log-level is %q and must be trace, debug, info, warn, error or off", f.logLevel)
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: "nodedrain", Level: level, Output: out, JSONFormat: f.logJSON}), nil
-}
-
-// AutocompleteArgs completes nothing: the command takes no argument.
-func (c *Command) AutocompleteArgs() complete.Predictor { return complete.PredictNothing }
-
-// AutocompleteFlags completes the flags.
-func (c *Command) AutocompleteFlags() complete.Flags {
-	return cli.FlagPredictors(new(Flags).Set())
 }

@@ -2,8 +2,8 @@ package server
 
 import (
 	"fmt"
-	"strings"
 
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/knob"
 )
@@ -21,21 +21,11 @@ func operatorKnobs(c *drainer.NodeDrainerConfig) (knobs knob.List) {
 	return knobs
 }
 
-// knobHelp returns the help of the flags of knobs.
-func knobHelp() string {
-	const indent, width = "                    ", 88
-	var text strings.Builder
-	for _, k := range operatorKnobs(&drainer.NodeDrainerConfig{}) {
-		fmt.Fprintf(&text, "  -%s%s VALUE\n", knobPrefix, k.Name)
-		line := indent[1:]
-		for word := range strings.FieldsSeq(fmt.Sprintf("%s It must be %s. Default: %s.", k.Text, k.Value.Bounds(), k.Value.Default())) {
-			if len(line)+1+len(word) > width {
-				text.WriteString(line + "\n")
-				line = indent[1:]
-			}
-			line += " " + word
-		}
-		text.WriteString(line + "\n")
+// knobOptions returns the flags of knobs.
+func knobOptions(c *drainer.NodeDrainerConfig) (options cli.Options) {
+	for _, k := range operatorKnobs(c) {
+		text := fmt.Sprintf("%s It must be %s. Default: %s.", k.Text, k.Value.Bounds(), k.Value.Default())
+		options = append(options, cli.Value(k.Value.Set, knobPrefix+k.Name+" VALUE", text))
 	}
-	return text.String()
+	return options
 }

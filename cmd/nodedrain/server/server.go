@@ -15,23 +15,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
-	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/datadir"
 	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
 )
 
 // Command is "nodedrain server".
-type Command struct{ cli.Base }
-
-// Synopsis returns the command in one line.
-func (c *Command) Synopsis() string { return "Run a server" }
-
-// Help returns the help.
-func (c *Command) Help() string {
-	return strings.TrimSpace(fmt.Sprintf(`
-Usage: nodedrain server -data-dir DIR -bootstrap-expect N [-join ADDRESS]... [options]
-       nodedrain server -data-dir DIR -join ADDRESS... [options]
-
+func Command() *cli.Command {
+	f := newFlags()
+	return &cli.Command{
+		Short: "Run a server",
+		Forms: []string{"-data-dir DIR -bootstrap-expect N [-join ADDRESS]... [options]", "-data-dir DIR -join ADDRESS... [options]"},
+		About: `
   Runs one server of a cluster: raft, the state store, a scheduler, the drainer, and the
   HTTP API that the other commands use. The first form runs one of N servers that form a
   new cluster when all have connected. The second form joins a running cluster. A
@@ -41,82 +35,19 @@ Usage: nodedrain server -data-dir DIR -bootstrap-expect N [-join ADDRESS]... [op
   server reads its tokens and certificates again.
 
   If a server finds a raft entry or a snapshot that it cannot apply, as after a downgrade,
-  it prints which one and exits with code %d. Its data is intact. A restart of the same
+  it prints which one and exits with code 78. Its data is intact. A restart of the same
   build fails again: start a newer build instead.
 
   If the data directory is damaged, or the log or a snapshot is lost, the server prints
   the file and what to do, and exits with the same code. It must not vote without writes
   that it has acknowledged. See "nodedrain server recover -help".
-
-Options:
-
-  -name NAME        The server's name in the cluster. It must never change. Default:
-                    random, kept in the data directory.
-  -data-dir DIR     Directory of the log and the snapshots. It must belong to the user of
-                    the server, and no other user may write to it or replace it.
-  -http ADDRESS     Address on which the HTTP API listens. Default: %s.
-  -allow-host NAME  Name with a dot by which clients reach the HTTP API. Needed without
-                    -tokens and -cert. May be repeated.
-  -bind ADDRESS     Address on which the server listens for other servers, with -ca or
-                    -peer-secret-file. Without them it does not listen, and is the only
-                    server of its cluster. Default: %s.
-  -advertise ADDRESS
-                    Address at which other servers reach this one. Default: that of
-                    -bind.
-  -bootstrap-expect N
-                    Number of servers that form a new cluster. A server that is
-                    already in a cluster ignores it.
-  -join ADDRESS     Address on which another server listens for servers. May be
-                    repeated.
-  -leave            Leave the cluster on shutdown. Without it the other servers expect
-                    this one to return.
-
-  -tokens FILE      File of tokens and their rights; see "nodedrain token create".
-                    Without it every user may read and change everything.
-  -cert FILE, -key FILE
-                    The server's certificate and key. With them the HTTP API uses HTTPS.
-  -ca FILE          CA certificates. With them the servers use TLS between each other, and
-                    clients must also present a certificate.
-  -peer-secret-file FILE
-                    File with the secret by which servers authenticate each other without
-                    -ca. All of them must run on this machine, use loopback addresses and
-                    have the same secret. The file belongs to the user of the server and
-                    has the mode 0600. Create it with:
-                    (umask 077; openssl rand -hex 32 > FILE)
-  -region NAME      Region in the names of servers' certificates. Default: %s.
-  -insecure         Allow unauthenticated access to the HTTP API from other machines.
-
-  -max-conns N      Maximum of connections to the HTTP API. Default: a quarter of the
-                    files that the process may have open, %d at most. At the limit the
-                    server closes the connection that is idle for the longest time.
-  -max-conns-per-address N
-                    Maximum of connections of one remote address. Default: half of
-                    -max-conns.
-  -pprof            Let users with the right write take profiles of the process at
-                    /v1/agent/pprof/.
-
-  The drainer of the leader uses these values. Give all servers the same ones.
-
-%s
-  -log-level LEVEL  trace, debug, info, warn, error or off. Default: info.
-  -log-json         Log in JSON.
-`, int(ExitRefused), agent.DefaultHTTPAddr, agent.DefaultServerAddr, agent.DefaultRegion, connlimit.MaxDefault, knobHelp()))
+`,
+		Options: f.options(), Run: f.run,
+	}
 }
 
-// Run runs the command and returns its exit code.
-func (c *Command) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *Command) run(args []string) (err error) {
-	var f Flags
-	set := f.Set()
-	about, err := cli.ParseArguments(set, "server", args)
-	switch {
-	case err != nil:
-		return err
-	case len(about) > 0:
-		return fmt.Errorf("unexpected argument %q; \"nodedrain server -h\" lists the options", about[0])
-	}
-	if err := f.check(cli.SetFlags(set)); err != nil {
+func (f *flags) run(c *cli.Call) error {
+	if err := f.check(c); err != nil {
 		return err
 	}
 	logger, err := f.logger(c.Errs)
@@ -124,27 +55,27 @@ func (c *Command) run(args []string) (err error) {
 		return err
 	}
 	s := &serving{logger: logger}
-	switch err := s.start(&f); {
+	switch err := s.start(f); {
 	case errors.Is(err, cluster.ErrVersion), errors.Is(err, datadir.ErrUnsafe):
-		return c.refuse(err)
+		return refuse(c, err)
 	case errors.Is(err, agent.ErrPeerAccess):
 		return fmt.Errorf("%w; %s", err, peerAccessRemedy)
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(c.Out, "Server %s serves its API at %s\n", s.Name(), s.url)
+	fmt.Fprintf(c.Out, "Server %s serves its API at %s\n", s.agent.Name(), s.url)
 	s.untilEnded(c.Ctx)
-	refused := s.Err()
+	refused := s.agent.Err()
 	if err := s.stop(); err != nil {
 		return fmt.Errorf("shutting down: %w", errors.Join(refused, err))
 	}
 	if refused != nil {
-		return c.refuse(refused)
+		return refuse(c, refused)
 	}
 	return nil
 }
 
-// peerAccessRemedy says what to do after [agent.ErrPeerAccess].
+// peerAccessRemedy is what to do after [agent.ErrPeerAccess].
 const peerAccessRemedy = "give every server -ca, -cert and -key, or, if all servers run on this machine at loopback addresses, " +
 	"give every server the same -peer-secret-file; a server without them takes no -join, no -bootstrap-expect above 1 and no other address: " +
 	"see \"Servers without certificates\" in docs/operators.md"
@@ -154,14 +85,14 @@ const peerAccessRemedy = "give every server -ca, -cert and -key, or, if all serv
 // same build again.
 const ExitRefused cli.ExitCode = 78
 
-func (c *Command) refuse(err error) error {
+func refuse(c *cli.Call, err error) error {
 	fmt.Fprintln(c.Errs, err)
 	return ExitRefused
 }
 
 // serving is a running server.
 type serving struct {
-	*agent.Agent
+	agent  *agent.Agent
 	logger hclog.Logger
 	// url is the base URL of the API.
 	url string
@@ -172,7 +103,7 @@ type serving struct {
 }
 
 // start starts the server as the flags configure it.
-func (s *serving) start(f *Flags) error {
+func (s *serving) start(f *flags) error {
 	config := agent.Config{
 		Name: f.name, DataDir: f.dataDir, Logger: s.logger,
 		HTTPAddr: f.http, ServerAddr: f.bind, Advertise: f.advertise, AllowInsecure: f.insecure,
@@ -192,19 +123,19 @@ func (s *serving) start(f *Flags) error {
 		return err
 	}
 	config.Metrics = s.metrics
-	if s.Agent, err = agent.New(config); err != nil {
+	if s.agent, err = agent.New(config); err != nil {
 		s.metrics.Close()
 		return err
 	}
-	s.url = "http://" + s.HTTPAddr()
+	s.url = "http://" + s.agent.HTTPAddr()
 	if config.HTTPTLS != nil {
-		s.url = "https://" + s.HTTPAddr()
+		s.url = "https://" + s.agent.HTTPAddr()
 	}
 	return nil
 }
 
 // secure adds tokens and certificates to the configuration.
-func (s *serving) secure(f *Flags, config *agent.Config) (err error) {
+func (s *serving) secure(f *flags, config *agent.Config) (err error) {
 	if f.tokens != "" {
 		if s.tokens, err = access.Open(f.tokens, s.logger.Named("access")); err != nil {
 			return err
@@ -240,7 +171,7 @@ func (s *serving) untilEnded(ctx context.Context) {
 			if err := s.reload(); err != nil {
 				s.logger.Error("reload failed, the old tokens or certificates stay in force", "error", err)
 			}
-		case <-s.Failed():
+		case <-s.agent.Failed():
 			return
 		case <-ctx.Done():
 			s.logger.Info("shutting down")
@@ -263,5 +194,5 @@ func (s *serving) reload() error {
 
 func (s *serving) stop() error {
 	defer s.metrics.Close()
-	return s.Stop()
+	return s.agent.Stop()
 }
