@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/signal"
@@ -106,7 +105,7 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 		"sim run":    cli.Factory(&sim.RunCommand{Base: simulate}),
 		"sim swarm":  cli.Factory(&sim.SwarmCommand{Base: simulate}),
 		"sim shrink": cli.Factory(&sim.ShrinkCommand{Base: simulate}),
-		"version":    cli.Factory(&versionCommand{out: std.Out}),
+		"version":    operate.Entry("version", version),
 
 		"token":        operate.Entry("token", cli.Parent("Create tokens for the HTTP API", server.TokenHelp)),
 		"token create": operate.Entry("token create", server.TokenCreate),
@@ -115,16 +114,14 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 	return all
 }
 
-// versionCommand is "nodedrain version".
-type versionCommand struct{ out io.Writer }
-
-func (c *versionCommand) Synopsis() string { return "Print the version" }
-
-func (c *versionCommand) Help() string {
-	return "Usage: nodedrain version\n\n  Prints the version this command was built from."
-}
-
-func (c *versionCommand) Run([]string) int {
-	fmt.Fprintln(c.out, cli.Version())
-	return 0
+// version is "nodedrain version".
+func version() *cli.Command {
+	return &cli.Command{
+		Short: "Print the version",
+		About: "  Prints the version this command was built from.",
+		Run: func(c *cli.Call) error {
+			_, err := fmt.Fprintln(c.Out, cli.Version())
+			return err
+		},
+	}
 }

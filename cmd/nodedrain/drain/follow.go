@@ -3,6 +3,7 @@ package drain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -316,4 +317,80 @@ func compareBools(a, b bool) int {
 		return -1
 	}
 	return 1
+}
+
+// lingering returns an event for each group that still stops after the end of a drain that did not wait for
+// it, with what its first allocation waits for, when that changes. The servers explain no drain that has ended, so it follows from
+// what the clients report. A task may never end, such as one whose driver is off.
+func (f *Follower) lingering() (events []event) {
+	if !f.DrainEnded || f.cancelled || f.nothingLeft {
+		return nil
+	}
+	var left []wire.DrainAlloc
+	for _, id := range slices.Sorted(maps.Keys(f.allocs)) {
+		if a := f.allocs[id]; alloc.Alive(a) && !f.Stays(a) {
+			left = append(left, wire.DrainAlloc{
+				Namespace: a.Namespace, JobID: a.JobID, TaskGroup: a.TaskGroup, Reason: rules.ReasonStopping.String(), Detail: stoppingText(a),
+			})
+		}
+	}
+	before := f.held
+	f.held = heldGroups(left)
+	for _, h := range f.held {
+		if !slices.ContainsFunc(before, func(o heldGroup) bool { return o.String() == h.String() }) {
+			events = append(events, event{text: "Waiting: " + h.String()})
+		}
+	}
+	return events
+}
+
+// stoppingText says what an allocation waits for, as far as its client has reported it.
+func stoppingText(a *wire.Allocation) string {
+	var waits []string
+	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
+		if s := a.TaskStates[name]; s != nil && s.Waiting != nil {
+			// Without the time that is left: the text is new when the wait is.
+			waits = append(waits, fmt.Sprintf("task %q waits for %s", name, cli.WaitText(s.Waiting, s.Waiting.Until.Time)))
+		}
+	}
+	return cmp.Or(strings.Join(waits, "; "), a.ClientDescription, "its client does not report what it waits for")
+}
+
+// leaving counts the allocations that a drain moves. Its zero value has counted nothing.
+type leaving struct {
+	left int
+	// most is how many there were to leave: those that left and those that are left.
+	most int
+}
+
+// saw records the number of allocations left. If it grew, new allocations have come.
+func (l *leaving) saw(left int) {
+	l.most += max(0, left-l.left)
+	l.left = left
+}
+
+// roundsLeft returns the minimum number of rounds until the node is empty. A group of a service
+// leaves max_parallel allocations in a round; each other stage leaves in one. Groups leave side by
+// side, and the stages one after the other. There may be more rounds, because allocations on other
+// nodes share the pace. A time would be a guess: how long a round takes is known only afterwards.
+func roundsLeft(allocs []wire.DrainAlloc, s *wire.DrainStrategy, now time.Time) (rounds int) {
+	atOnce := s != nil && (s.Deadline < 0 || s.Deadline > 0 && !now.Before(s.ForceDeadline.Time))
+	groups := map[[3]string]int{} // by namespace, job and group
+	byStage := map[string]int{}
+	for _, a := range allocs {
+		if a.Reason == rules.ReasonLeftByRequest.String() {
+			continue
+		}
+		needs := 1
+		if a.Stage == cluster.StageConsumers.String() && a.MaxParallel > 0 && !atOnce {
+			key := [3]string{a.Namespace, a.JobID, a.TaskGroup}
+			groups[key]++
+			needs = (groups[key] + a.MaxParallel - 1) / a.MaxParallel
+		}
+		byStage[a.Stage] = max(byStage[a.Stage], needs)
+	}
+	for _, needs := range byStage {
+		rounds += needs
+	}
+	return rounds
 }

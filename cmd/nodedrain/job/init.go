@@ -1,6 +1,7 @@
 package job
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,11 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
+
+// exampleJob is the job of "nodedrain job init".
+//
+//go:embed example.json
+var exampleJob string
 
 // exampleFile is where the example is written to.
 const exampleFile = "example.json"
@@ -48,49 +54,3 @@ func writeNew(name, text string) error {
 	}
 	return f.Close()
 }
-
-// exampleJob is the job of "nodedrain job init".
-const exampleJob = `{
-  "Job": {
-    "ID": "example",
-    "Type": "service",
-    "Datacenters": ["*"],
-    "TaskGroups": [
-      {
-        "Name": "example",
-        "Count": 1,
-        "Migrate": {
-          "MaxParallel": 1,
-          "HealthCheck": "task_states",
-          "MinHealthyTime": 5000000000,
-          "HealthyDeadline": 60000000000
-        },
-        "RestartPolicy": {
-          "Attempts": 2,
-          "Interval": 1800000000000,
-          "Delay": 5000000000,
-          "Mode": "fail"
-        },
-        "Tasks": [
-          {
-            "Name": "hello",
-            "Driver": "raw_exec",
-            "Config": {
-              "command": "/bin/sh",
-              "args": ["-c", "while true; do echo \"$GREETING, it is $(date)\"; sleep 1; done"]
-            },
-            "Env": {
-              "GREETING": "Hello"
-            },
-            "KillTimeout": 5000000000,
-            "Resources": {
-              "CPU": 100,
-              "MemoryMB": 64
-            }
-          }
-        ]
-      }
-    ]
-  }
-}
-`

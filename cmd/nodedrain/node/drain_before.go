@@ -1,9 +1,9 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -80,34 +80,24 @@ const mostJobs = 8
 
 // movingText returns how many allocations of which jobs a drain moves.
 func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) string {
-	type share struct {
-		job   string
-		count int
-	}
-	var jobs []share
+	counts := map[string]int{}
 	total := 0
 	leaves := drain.Follower{SkipSystem: skipSystem}
 	for _, a := range allocs {
-		if !alloc.Alive(a) || leaves.Stays(a) {
-			continue
+		if alloc.Alive(a) && !leaves.Stays(a) {
+			counts[cli.JobName(a.Namespace, a.JobID)]++
+			total++
 		}
-		name := cli.JobName(a.Namespace, a.JobID)
-		i := slices.IndexFunc(jobs, func(s share) bool { return s.job == name })
-		if i < 0 {
-			i = len(jobs)
-			jobs = append(jobs, share{job: name})
-		}
-		jobs[i].count++
-		total++
 	}
-	slices.SortFunc(jobs, func(a, b share) int { return cmp.Or(-cmp.Compare(a.count, b.count), strings.Compare(a.job, b.job)) })
+	jobs := slices.Sorted(maps.Keys(counts))
+	slices.SortStableFunc(jobs, func(a, b string) int { return counts[b] - counts[a] })
 	var parts []string
-	for i, s := range jobs {
+	for i, job := range jobs {
 		if i == mostJobs {
 			parts = append(parts, fmt.Sprintf("and others of %s", cli.Count(len(jobs)-i, "job")))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d of %s", s.count, s.job))
+		parts = append(parts, fmt.Sprintf("%d of %s", counts[job], job))
 	}
 	if total == 0 {
 		return fmt.Sprintf("Node %s has no allocations to move", nodeText(node))

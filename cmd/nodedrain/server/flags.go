@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/knob"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 )
@@ -103,4 +104,26 @@ func (f *flags) logger(out io.Writer) (hclog.Logger, error) {
 		return nil, fmt.Errorf("-log-level is %q and must be trace, debug, info, warn, error or off", f.logLevel)
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: "nodedrain", Level: level, Output: out, JSONFormat: f.logJSON}), nil
+}
+
+// knobPrefix begins the name of each flag of a knob of the drainer.
+const knobPrefix = "drain-"
+
+// operatorKnobs returns the knobs of a configuration that have flags.
+func operatorKnobs(c *drainer.NodeDrainerConfig) (knobs knob.List) {
+	for _, k := range c.Knobs() {
+		if k.Operator {
+			knobs = append(knobs, k)
+		}
+	}
+	return knobs
+}
+
+// knobOptions returns the flags of knobs.
+func knobOptions(c *drainer.NodeDrainerConfig) (options cli.Options) {
+	for _, k := range operatorKnobs(c) {
+		text := fmt.Sprintf("%s It must be %s. Default: %s.", k.Text, k.Value.Bounds(), k.Value.Default())
+		options = append(options, cli.Value(k.Value.Set, knobPrefix+k.Name+" VALUE", text))
+	}
+	return options
 }

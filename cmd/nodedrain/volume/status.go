@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -70,4 +71,47 @@ func volumeFacts(v *wire.Volume) *cli.Facts {
 	f.Add("May Be Used As", strings.Join(modes, ", "))
 	f.AddAny("Is Used As", strings.TrimSpace(v.AccessMode+" "+v.AttachmentMode))
 	return &f
+}
+
+// HoldTable lists volumes that an allocation which must end, or has ended, or that a drain has left on
+// a node. There may be none.
+func HoldTable(holds *wire.VolumeHolds, verbose bool) *cli.Table {
+	t := cli.NewTable("Volume", "Used By", "Since", "Waits For", "Path")
+	if holds == nil || len(holds.Volumes) == 0 {
+		return t
+	}
+	for _, h := range holds.Volumes {
+		t.Row(cli.JobName(h.Namespace, h.Volume), cli.ShortID(h.AllocID, verbose), cli.TimeCell(h.Since), cmp.Or(h.Reason, "-"), cmp.Or(h.Path, "-"))
+	}
+	if more := holds.More; more > 0 {
+		t.Row(fmt.Sprintf("and %d more", more), "-", "-", "-", "-")
+	}
+	return t
+}
+
+// PrintControllerCalls prints the calls of controllers that fail, or nothing if there are none.
+func PrintControllerCalls(c *cli.Base, calls []wire.ControllerCall, verbose bool) {
+	c.SectionIfAny("Failing Controller Calls", controllerTable(calls, verbose, time.Now()))
+}
+
+func controllerTable(calls []wire.ControllerCall, verbose bool, now time.Time) *cli.Table {
+	t := cli.NewTable("Call", "Volume", "Node", "Failures", "Last Failure", "Next Attempt", "Controller", "Error")
+	for _, c := range calls {
+		t.Row(c.Call, cli.JobName(c.Namespace, c.Volume), cli.ShortID(c.NodeID, verbose), fmt.Sprint(c.Failures), cli.TimeCell(c.LastAt), nextAttempt(c, now),
+			cmp.Or(cli.ShortID(c.ControllerNodeID, verbose), "-"), cmp.Or(c.LastError, "-"))
+	}
+	return t
+}
+
+// nextAttempt returns when a call is repeated.
+func nextAttempt(c wire.ControllerCall, now time.Time) string {
+	switch {
+	case c.InFlight:
+		return "in flight"
+	case c.NoController:
+		return "no healthy controller"
+	case c.NextAt.After(now):
+		return cli.Clock(c.NextAt)
+	}
+	return "due"
 }
