@@ -39,13 +39,10 @@ func Command() *cli.Command {
   drainer are real and are not scaled. "nodedrain dev" runs real tasks.
 `,
 		Options: cli.Options{
-			cli.Flag(&c.Dir, "cluster DIR", `Load the cluster from DIR/nodes.csv and DIR/pods.csv, in the format of Alibaba's
-				cluster-trace-gpu-v2023: running pods of equal request and QoS make one job. Without it a cluster is generated.`),
+			cli.Flag(&c.Dir, "cluster DIR", `Load the cluster from DIR/nodes.csv and DIR/pods.csv, in the format of Alibaba's cluster-trace-gpu-v2023: running pods of equal request and QoS make one job. Without it a cluster is generated.`),
 			cli.Flag(&c.Nodes, "nodes N", fmt.Sprintf("Nodes of the generated cluster. Default: %d.", DefaultNodes)),
-			cli.Flag(&c.Drains, "drains N", `Nodes to drain at once, at most half of the nodes. Default: 5% of a loaded cluster,
-				a sixth of a generated one.`),
-			cli.Flag(&c.Deadline, "deadline D", fmt.Sprintf(`Deadline of drains, in simulated time. The drains of nodes with batch work
-				and every second of the others have it. Default: %s.`, DefaultDeadline)),
+			cli.Flag(&c.Drains, "drains N", `Nodes to drain at once, at most half of the nodes. Default: 5% of a loaded cluster, a sixth of a generated one.`),
+			cli.Flag(&c.Deadline, "deadline D", fmt.Sprintf(`Deadline of drains, in simulated time. The drains of nodes with batch work and every second of the others have it. Default: %s.`, DefaultDeadline)),
 			cli.Flag(&c.Seed, "seed N", "Seed of the generated cluster and of the choice of nodes to drain."),
 			cli.Flag(&c.TimeScale, "time-scale X", fmt.Sprintf("Simulated seconds per real second. Default: %d.", DefaultTimeScale)),
 			cli.Flag(&c.Servers, "servers N", fmt.Sprintf("Raft servers. Default: %d.", server.DefaultServers)),

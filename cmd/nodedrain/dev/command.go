@@ -58,8 +58,7 @@ func Command() *cli.Command {
   from the names. Do not use it with production servers.
 `,
 		Options: cli.Options{
-			cli.Flag(&c.Dir, "dir DIR", `Directory of the cluster: a new one, an empty one, or one of an earlier
-				"nodedrain dev". Default: a directory of this user in the temporary directory.`),
+			cli.Flag(&c.Dir, "dir DIR", `Directory of the cluster: a new one, an empty one, or one of an earlier "nodedrain dev". Default: a directory of this user in the temporary directory.`),
 			cli.Flag(&c.Addr, "addr ADDR", "Address of the HTTP API, on the loopback interface. Port 0 means any free port."),
 			cli.Flag(&c.Nodes, "nodes N", fmt.Sprintf("Number of nodes. Default: %d, and %d at most; with -simulated %d, without a limit.",
 				DefaultNodes, MaxNodes, DefaultSimulated)),
