@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -15,6 +16,8 @@ import (
 type Observer struct {
 	world  *world.World // nil until Watch
 	counts map[Event]int
+	// rated are the events of [Rates].
+	rated map[Event]bool
 
 	// writes are the drainers' writes, writesByID the same writes by [writeID].
 	writes     map[writeKey]*write
@@ -57,23 +60,27 @@ type stageKey struct {
 
 // NewObserver returns an observer of one run.
 func NewObserver() *Observer {
-	return &Observer{
-		counts: map[Event]int{}, writes: map[writeKey]*write{}, writesByID: map[string]*write{}, inFlight: map[int]int{},
+	o := &Observer{
+		counts: map[Event]int{}, rated: map[Event]bool{}, writes: map[writeKey]*write{}, writesByID: map[string]*write{}, inFlight: map[int]int{},
 		ended: map[int]bool{}, stages: map[stageKey]int{},
 	}
+	for _, r := range Rates() {
+		o.rated[r.Event] = true
+	}
+	return o
 }
 
 // Watch begins to observe a world. It is for [sim.Options] and is called once.
 func (o *Observer) Watch(w *world.World) {
 	o.world, o.term, o.begun, o.leader, o.clockTerm = w, w.Term(), w.Now(), w.Leader(), w.Term()
 	w.Observe(world.Observer{
-		Struck:    func(s world.Strike) { o.counts[faultEvent(s.Name)]++ },
+		Struck:    func(s world.Strike) { o.count(faultEvent(s.Name), true) },
 		Applied:   o.applied,
 		Elected:   o.elected,
 		TermEnded: func(term int) { o.ended[term] = true },
 		Restored: func(_, restored *statestore.Snapshot) {
 			o.restored = true
-			o.count(RestoreInDrain, draining(restored) > 0)
+			o.count("term/restore", draining(restored) > 0)
 		},
 		ClockSet: o.clockSet,
 		Proposed: o.proposed,
@@ -90,23 +97,26 @@ func (o *Observer) Reports(reports []rules.Report) {
 	for i := range reports {
 		for reason, n := range reports[i].Waiting {
 			if n > 0 {
-				o.counts[reasonEvent(rules.Reason(reason))]++
+				o.count(reasonEvent(rules.Reason(reason)), true)
 			}
 		}
 	}
 }
 
-// count counts an event if it has happened.
+// count counts an event if it has happened. An event without a rate is an error of this package.
 func (o *Observer) count(e Event, happened bool) {
+	if !o.rated[e] {
+		panic(fmt.Sprintf("the event %s has no rate", e))
+	}
 	if happened {
 		o.counts[e]++
 	}
 }
 
 func (o *Observer) elected(server int) {
-	o.count(TermForgets, server == o.leader && o.world.Servers.Count() > 1 && !o.restored && draining(o.world.Truth()) > 0)
+	o.count("term/forgets", server == o.leader && o.world.Servers.Count() > 1 && !o.restored && draining(o.world.Truth()) > 0)
 	o.leader, o.restored = server, false
-	o.count(TermBlind, !o.hasRead)
+	o.count("term/blind", !o.hasRead)
 	o.term, o.begun, o.hasRead = o.world.Term(), o.world.Now(), false
 }
 
@@ -119,24 +129,24 @@ func draining(s *statestore.Snapshot) int {
 }
 
 func (o *Observer) stepped(s world.DrainerStep) {
-	o.count(DeposedSteps, s.Term != o.term)
+	o.count("term/deposed", s.Term != o.term)
 	if s.Term != o.term || s.View == nil || o.hasRead {
 		return
 	}
 	o.hasRead = true
-	o.count(TermBehind, s.View.Index() < o.world.Truth().Index())
+	o.count("term/behind", s.View.Index() < o.world.Truth().Index())
 	since := s.At.Add(-o.world.Now().Sub(o.begun))
 	for n := range s.View.DrainingNodes() {
 		if d := &n.Drain.Strategy; d.Deadline > 0 && d.ForceDeadline.After(since) && d.Passed(s.At) {
-			o.counts[DeadlineNoLeader]++
+			o.count("drain/deadline-no-leader", true)
 		}
 	}
 }
 
 func (o *Observer) proposed(p world.Proposal) {
-	o.count(DeposedProposes, p.Term != o.term)
+	o.count("term/deposed-asks", p.Term != o.term)
 	if !p.Taken {
-		o.counts[EntryNotTaken]++
+		o.count("entry/not-taken", true)
 		return
 	}
 	id := writeID(p.Message)
@@ -145,7 +155,7 @@ func (o *Observer) proposed(p world.Proposal) {
 	}
 	w := &write{term: p.Term}
 	o.writes[writeKey{p.Term, p.N}], o.writesByID[id] = w, w
-	o.count(EntryConcurrent, o.inFlight[p.Term] > 0)
+	o.count("entry/abreast", o.inFlight[p.Term] > 0)
 	o.inFlight[p.Term]++
 }
 
@@ -157,9 +167,9 @@ func (o *Observer) answered(term, n int, a shims.Answer) {
 	o.inFlight[term]--
 	switch a.Outcome {
 	case raftwrite.Rejected:
-		o.counts[EntryRejected]++
+		o.count("entry/rejected", true)
 	case raftwrite.Unknown:
 		w.unknown = true
-		o.count(EntrySurvives, w.applied && o.ended[term])
+		o.count("entry/survives", w.applied && o.ended[term])
 	}
 }

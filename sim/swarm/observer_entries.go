@@ -29,7 +29,7 @@ func writeID(m shims.Message) string {
 func (o *Observer) applied(a shims.Applied) {
 	if w := o.writesByID[writeID(a.Message)]; w != nil {
 		w.applied = true
-		o.count(EntryLate, w.unknown)
+		o.count("entry/late", w.unknown)
 	}
 	switch m := a.Message.(type) {
 	case *shims.AllocUpdateDesiredTransition:
@@ -54,7 +54,7 @@ func (o *Observer) applied(a shims.Applied) {
 		o.returned(a, m.Node)
 	case *shims.NodeRegister:
 		o.returned(a, m.Node.ID)
-		o.count(DeviceSickInUse, loses(a, m.Node.ID))
+		o.count("device/sick-in-use", loses(a, m.Node.ID))
 	case *shims.AllocClientUpdate:
 		o.judged(a, m)
 		o.left(m)
@@ -63,11 +63,11 @@ func (o *Observer) applied(a shims.Applied) {
 	case *shims.ClaimUpdate:
 		o.freed(a, m)
 	case *shims.JobDeregister:
-		o.count(PurgedRunning, purged(a))
+		o.count("drain/purged", purged(a))
 	case *shims.ApplyPlan:
 		if r, is := a.Response.(shims.PlanApplied); is {
-			o.count(PlanRefused, len(r.Refused) > 0)
-			o.count(PlanBlocked, r.Accepted.Blocked != nil)
+			o.count("plan/refused", len(r.Refused) > 0)
+			o.count("plan/blocked", r.Accepted.Blocked != nil)
 			o.equipped(a, r.Accepted.Places)
 		}
 	}
@@ -81,30 +81,30 @@ func (o *Observer) judged(a shims.Applied, m *shims.AllocClientUpdate) {
 		if !drains || before == nil || after == nil || !before.HasVerdict() {
 			continue
 		}
-		o.count(Worsened, before.JudgedHealthy() && !after.JudgedHealthy())
-		o.count(Recovered, !before.JudgedHealthy() && after.JudgedHealthy())
+		o.count("alloc/worsened", before.JudgedHealthy() && !after.JudgedHealthy())
+		o.count("alloc/recovered", !before.JudgedHealthy() && after.JudgedHealthy())
 	}
 }
 
 // marked counts the events of an entry of marks.
 func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition, r shims.MarksApplied) {
-	o.count(Reevaluated, len(m.Reevaluate) > 0)
-	o.count(MarksRefused, len(r.Refused) > 0)
-	o.count(MarksPartlyRefused, len(r.Refused) > 0 && len(r.Accepted) > 0)
+	o.count("marks/reevaluated", len(m.Reevaluate) > 0)
+	o.count("marks/refused", len(r.Refused) > 0)
+	o.count("marks/partly-refused", len(r.Refused) > 0 && len(r.Accepted) > 0)
 	refused := map[cluster.AllocID]bool{}
 	for _, f := range r.Refused {
 		refused[f.Alloc] = true
 	}
 	for _, mark := range m.Marks.Marks {
 		if n := a.Before.Node(mark.Node); refused[mark.Alloc] && n != nil {
-			o.count(MarksOfCancelled, n.Drain == nil)
-			o.count(MarksOfRedrained, n.Drain != nil && n.Drain.ID != mark.Drain)
-			o.count(MarksOfOldRevision, n.Drain != nil && n.Drain.ID == mark.Drain && n.Drain.Revision != mark.Revision)
+			o.count("marks/of-cancelled", n.Drain == nil)
+			o.count("marks/of-redrained", n.Drain != nil && n.Drain.ID != mark.Drain)
+			o.count("marks/of-old-revision", n.Drain != nil && n.Drain.ID == mark.Drain && n.Drain.Revision != mark.Revision)
 		}
 	}
 	for i, mark := range r.Accepted {
-		o.counts[classEvent(mark.Class)]++
-		o.count(MarksOfManyNodes, i > 0 && r.Accepted[i-1].Group == mark.Group && r.Accepted[i-1].Node != mark.Node)
+		o.count(classEvent(mark.Class), true)
+		o.count("marks/of-many-nodes", i > 0 && r.Accepted[i-1].Group == mark.Group && r.Accepted[i-1].Node != mark.Node)
 		o.accepted(a, mark)
 	}
 }
@@ -115,8 +115,8 @@ func (o *Observer) accepted(a shims.Applied, mark rules.Mark) {
 	if alloc == nil || node == nil || node.Drain == nil {
 		return
 	}
-	o.count(MarksOfLate, alloc.CreateIndex > node.Drain.CreateIndex)
-	o.count(DeadlineAway, mark.Class == cluster.MarkDeadline && node.Status == cluster.NodeDisconnected)
+	o.count("marks/of-late", alloc.CreateIndex > node.Drain.CreateIndex)
+	o.count("drain/deadline-away", mark.Class == cluster.MarkDeadline && node.Status == cluster.NodeDisconnected)
 	stage := alloc.Stage()
 	if _, begun := o.stages[stageKey{mark.Drain, stage}]; begun {
 		return
@@ -129,7 +129,7 @@ func (o *Observer) accepted(a shims.Applied, mark rules.Mark) {
 func (o *Observer) stageEnds(d cluster.DrainID, before cluster.Stage) {
 	for s := before; s > 0; s-- {
 		if begun, has := o.stages[stageKey{d, s - 1}]; has {
-			o.count(StageAcrossTerms, begun < o.term)
+			o.count("drain/stage-across-terms", begun < o.term)
 			return
 		}
 	}
@@ -137,11 +137,11 @@ func (o *Observer) stageEnds(d cluster.DrainID, before cluster.Stage) {
 
 // completed counts the events of an entry of completions.
 func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shims.CompletionsApplied) {
-	o.count(EndRefused, len(r.Refused) > 0)
-	o.count(EndOfMany, len(r.Ended) > 1)
+	o.count("end/refused", len(r.Refused) > 0)
+	o.count("end/of-many", len(r.Ended) > 1)
 	for _, e := range r.Ended {
-		o.counts[outcomeEvent(e.Outcome)]++
-		o.count(EndLeavesRunning, e.StillStopping > 0)
+		o.count(outcomeEvent(e.Outcome), true)
+		o.count("end/leaves-running", e.StillStopping > 0)
 		o.stageEnds(e.Drain, cluster.StageCount)
 	}
 	refused := map[cluster.NodeID]bool{}
@@ -154,21 +154,21 @@ func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shi
 			continue
 		}
 		same := n.Drain.ID == c.Drain
-		o.count(EndOfRedrained, !same)
-		o.count(EndOfOldRevision, same && n.Drain.Revision != c.Revision)
-		o.count(EndTooEarly, same && n.Drain.Revision == c.Revision)
+		o.count("end/of-redrained", !same)
+		o.count("end/of-old-revision", same && n.Drain.Revision != c.Revision)
+		o.count("end/too-early", same && n.Drain.Revision == c.Revision)
 	}
 }
 
 // requested counts the events of a drain request.
 func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.DrainRequestApplied) {
 	before, after := a.Before.Node(m.Node), a.After.Node(m.Node)
-	o.count(Repeated, r.Repeated)
-	o.count(RepeatedAfterEnd, r.Repeated && (before.Drain == nil || before.Drain.ID != r.Drain))
+	o.count("drain/repeated", r.Repeated)
+	o.count("drain/repeated-after-end", r.Repeated && (before.Drain == nil || before.Drain.ID != r.Drain))
 	o.count(outcomeEvent(cluster.OutcomeCancelled), before.Draining() && !after.Draining())
-	o.count(CancelWithdraws, r.Withdrawn > 0)
-	o.count(CancelTooLate, len(r.Stopping) > 0)
-	o.count(ManyDrains, !before.Draining() && after.Draining() && draining(a.After) >= 3)
+	o.count("drain/cancel-withdraws", r.Withdrawn > 0)
+	o.count("drain/cancel-too-late", len(r.Stopping) > 0)
+	o.count("drain/many", !before.Draining() && after.Draining() && draining(a.After) >= 3)
 }
 
 // purged reports whether a purge deletes allocations that run on draining nodes.
@@ -187,10 +187,10 @@ func purged(a shims.Applied) bool {
 // clockSet counts changes of the leader's clock, and terms that begin with a wrong clock.
 func (o *Observer) clockSet(term int, ahead time.Duration) {
 	begins := term > o.clockTerm
-	o.count(ClockSkewed, begins && ahead != 0 && ahead.Abs() <= maxSkew)
+	o.count("clock/skewed", begins && ahead != 0 && ahead.Abs() <= maxSkew)
 	if !begins && term == o.clockTerm {
-		o.count(ClockForward, ahead-o.ahead > maxSkew)
-		o.count(ClockBack, o.ahead-ahead > maxSkew)
+		o.count("clock/forward", ahead-o.ahead > maxSkew)
+		o.count("clock/back", o.ahead-ahead > maxSkew)
 	}
 	o.clockTerm, o.ahead = max(o.clockTerm, term), ahead
 }
@@ -211,9 +211,9 @@ func (o *Observer) edited(a shims.Applied, m *shims.JobRegister) {
 		limit = limit || limitOf(was) != limitOf(g)
 		scale = scale || was.Count != g.Count
 	}
-	o.count(LimitEdited, limit)
-	o.count(JobScaled, scale)
-	o.count(GroupsEdited, groups)
+	o.count("job/limit", limit)
+	o.count("job/scaled", scale)
+	o.count("job/regrouped", groups)
 }
 
 func limitOf(g *cluster.TaskGroup) int {
@@ -225,7 +225,7 @@ func limitOf(g *cluster.TaskGroup) int {
 
 // returned counts a node that returns after it was unreachable or unknown.
 func (o *Observer) returned(a shims.Applied, id cluster.NodeID) {
-	o.count(NodeReturned, draining(a.Before) > 0 && !a.Before.Node(id).Reachable() && a.After.Node(id).Reachable())
+	o.count("node/returned", draining(a.Before) > 0 && !a.Before.Node(id).Reachable() && a.After.Node(id).Reachable())
 }
 
 // equipped counts the placements with devices.
@@ -234,14 +234,14 @@ func (o *Observer) equipped(a shims.Applied, places []*cluster.Allocation) {
 		if placed.Devices == nil {
 			continue
 		}
-		o.count(DeviceGiven, draining(a.After) > 0)
+		o.count("device/given", draining(a.After) > 0)
 		lost := false
 		for other := range a.Before.AllocsByNode(placed.NodeID) {
 			lost = lost || other.ClientStatus == cluster.ClientLost && other.Devices != nil && slices.ContainsFunc(other.Devices.All, func(d cluster.AssignedDevice) bool {
 				return has(placed.Devices, d)
 			})
 		}
-		o.count(DeviceOfLost, lost)
+		o.count("device/of-lost", lost)
 	}
 }
 
@@ -288,7 +288,7 @@ func gives(n *cluster.Node, kind cluster.DeviceKind, id string) bool {
 func (o *Observer) left(m *shims.AllocClientUpdate) {
 	for _, r := range m.Reports {
 		ended := r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed
-		o.count(VolumesLeft, ended && r.VolumeHolds.Count() > 0)
+		o.count("volumes/left", ended && r.VolumeHolds.Count() > 0)
 	}
 }
 
@@ -297,8 +297,8 @@ func (o *Observer) left(m *shims.AllocClientUpdate) {
 func (o *Observer) freed(a shims.Applied, m *shims.ClaimUpdate) {
 	for _, c := range m.Changes {
 		before, after := a.Before.WorkView().Claim(c.Claim), a.After.WorkView().Claim(c.Claim)
-		o.count(ClaimFreedAway, c.Cause == cluster.CauseUnreachable && before != nil && before.State.OnNode() && (after == nil || !after.State.OnNode()))
-		o.count(ClaimController, c.Cause == cluster.CauseDetached && before != nil && after == nil)
+		o.count("claim/freed-away", c.Cause == cluster.CauseUnreachable && before != nil && before.State.OnNode() && (after == nil || !after.State.OnNode()))
+		o.count("claim/for-controller", c.Cause == cluster.CauseDetached && before != nil && after == nil)
 	}
 }
 
@@ -310,6 +310,6 @@ func (o *Observer) forced(a shims.Applied, m *shims.VolumeDetach) {
 		}
 		after := a.After.WorkView().Claim(before.Key())
 		alloc := a.Before.Alloc(before.Alloc)
-		o.count(ClaimForced, alloc != nil && !alloc.ClientTerminal() && (after == nil || !after.State.OnNode()))
+		o.count("claim/forced", alloc != nil && !alloc.ClientTerminal() && (after == nil || !after.State.OnNode()))
 	}
 }

@@ -43,7 +43,7 @@ func rateOf(t *testing.T, size swarm.Size, e swarm.Event) float64 {
 // An event is short only if chance does not explain its rarity.
 func TestTally_short(t *testing.T) {
 	t.Parallel()
-	e := swarm.MarksRefused
+	e := swarm.Event("marks/refused")
 	short := func(runs, found int) bool { return shortOf(seenIn(runs, found, e), swarm.Small, e) }
 	want := int(1000 * rateOf(t, swarm.Small, e))
 	must.False(t, short(1000, want))
@@ -57,7 +57,7 @@ func TestTally_short(t *testing.T) {
 // enough.
 func TestTally_frequent(t *testing.T) {
 	t.Parallel()
-	e := swarm.EndOfMany
+	e := swarm.Event("end/of-many")
 	rate := rateOf(t, swarm.Large, e)
 	must.Between(t, 0.5, rate, 0.9)
 	for _, runs := range []int{16, 64, 256} {
@@ -72,7 +72,7 @@ func TestTally_frequent(t *testing.T) {
 // it by chance.
 func TestTally_nearlyAlways(t *testing.T) {
 	t.Parallel()
-	e := swarm.ManyDrains
+	e := swarm.Event("drain/many")
 	rateOf(t, swarm.Large, e)
 	short := func(runs, found int) bool { return shortOf(seenIn(runs, found, e), swarm.Large, e) }
 	must.True(t, short(1, 0))
@@ -86,17 +86,17 @@ func TestTally_nearlyAlways(t *testing.T) {
 // The expected number of runs is at least 1, even after one run.
 func TestShortfall_String(t *testing.T) {
 	t.Parallel()
-	for _, s := range seenIn(1, 1, swarm.EndOfMany).Short(swarm.Large) {
+	for _, s := range seenIn(1, 1, "end/of-many").Short(swarm.Large) {
 		must.StrHasSuffix(t, "in 0 runs, expected in 1", s.String())
 	}
-	must.True(t, shortOf(seenIn(1, 1, swarm.EndOfMany), swarm.Large, swarm.ManyDrains))
+	must.True(t, shortOf(seenIn(1, 1, "end/of-many"), swarm.Large, "drain/many"))
 }
 
 func TestTally_countsRunsAndTimes(t *testing.T) {
 	t.Parallel()
-	tally := seenIn(4, 2, swarm.EndRefused)
+	tally := seenIn(4, 2, "end/refused")
 	must.Eq(t, 4, tally.Runs)
-	must.Eq(t, map[swarm.Event]swarm.Count{swarm.EndRefused: {Runs: 2, Times: 6}}, tally.Events)
+	must.Eq(t, map[swarm.Event]swarm.Count{"end/refused": {Runs: 2, Times: 6}}, tally.Events)
 	must.Eq(t, " 50.00        6  end/refused\n", tally.String())
 }
 
@@ -124,7 +124,7 @@ func TestRates(t *testing.T) {
 		}
 	}
 	must.SliceContainsAll(t, []swarm.Event{
-		swarm.TermBehind, swarm.EndTooEarly, "fault/node/return", "fault/sched/unplaceable",
+		"term/behind", "end/too-early", "fault/node/return", "fault/sched/unplaceable",
 	}, rare)
 	for _, f := range scenario.Faults() {
 		must.True(t, found["fault/"+swarm.Event(f.Name)])
