@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/agext/levenshtein"
 )
 
 // split splits a line into words, without its comment.
@@ -84,29 +86,9 @@ func nearest(word string, allowed []string) string {
 	}
 	best, least := "", 3
 	for _, k := range allowed {
-		if d := distance(word, k); d < least && 2*d <= len(k) {
+		if d := levenshtein.Distance(word, k, nil); d < least && 2*d <= len(k) {
 			best, least = k, d
 		}
 	}
 	return best
-}
-
-// distance counts the letters to change, insert or delete between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }
