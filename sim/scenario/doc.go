@@ -151,8 +151,8 @@
 //     its verdict is due.
 //   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay. Their sum is the stop time, if the
 //     group has no other task and no delay of its own: group-shutdown=TIME.
-//   - cpu=MHZ, memory=MB, gpu=THOUSANDTHS: the resources that it asks for; none by default.
-//   - devices=KIND:COUNT[:CONSTRAINT...],...: the devices that its main task asks for, instead of
+//   - cpu=MHZ, memory=MB, gpu=THOUSANDTHS: the resources that it requests; none by default.
+//   - devices=KIND:COUNT[:CONSTRAINT...],...: the devices that its main task requests, instead of
 //     thousandths of a GPU. A constraint compares an attribute of the devices: gpu:1:memory>=8GiB. The
 //     operands are = != < <= > and >=.
 //   - classes=NAME,...: the classes of nodes on which it may run.
@@ -268,7 +268,7 @@
 //
 //   - elect, elect s2: ends the leader's term. s2 or the next server leads. lost: the old leader's
 //     entries in flight are lost; otherwise they survive. believes=TIME: how long the old leader
-//     still believes that it leads.
+//     still acts as a leader.
 //   - pause, pause s2: the leader, or s2, stands still for the time for=TIME, which is required.
 //   - clock, clock s2: sets all clocks, or that of s2, to ahead=TIME, which is required. It is
 //     negative for a clock that is behind.
@@ -306,7 +306,7 @@
 //   - leader/lose-mid-batch, at each write of the drainer: the term ends after delay, before the
 //     answer.
 //   - leader/flap, when armed and at the beginning of each term: the term ends after delay.
-//   - leader/two, at each election: the old leader believes for delay that it still leads.
+//   - leader/two, at each election: the old leader still acts as a leader for delay.
 //   - leader/paused, at each step of the drainer: its server stands still for delay. The writes of
 //     the step leave only after it.
 //

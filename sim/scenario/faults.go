@@ -18,7 +18,7 @@ const (
 	LeaderLoseMidBatch FaultName = "leader/lose-mid-batch"
 	// At the beginning of each term: the term ends after Delay.
 	LeaderFlap FaultName = "leader/flap"
-	// At each election: the old leader believes for Delay that it still leads.
+	// At each election: the old leader still acts as a leader for Delay.
 	LeaderTwo FaultName = "leader/two"
 	// At each step of the drainer: its server stops for Delay, before the writes of the step
 	// leave.

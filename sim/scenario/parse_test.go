@@ -314,7 +314,7 @@ func TestParse_Warnings(t *testing.T) {
 		"at 0s drain n1 deadline=1ms":               "a deadline of 1ms: write force for no wait",
 		"at 0s drain n1 deadline=87600h":            "a deadline of 87600h is more than a month",
 		"at 0s clock ahead=-48h":                    "a clock is set -48h ahead",
-		"at 0s elect believes=2m":                   "a leader believes for 2m after its term that it leads",
+		"at 0s elect believes=2m":                   "a leader acts as one for 2m after its term",
 		"at 0s edit web count=2 max-parallel=3":     "max-parallel 3 is more than the count of 2",
 		"at 0s fault apply/reject p=0.0001 count=5": "apply/reject is armed until it has struck 5 times, at one opportunity of 10000",
 		"at 0s fault apply/slow delay=1ns":          "apply/slow: a delay of 1ns has no effect",

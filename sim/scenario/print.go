@@ -52,7 +52,7 @@ func Print(w io.Writer, s *Scenario) error {
 // printer writes lines. The flush returns their errors.
 type printer struct {
 	w *bufio.Writer
-	// wrote is true after the first line. blank asks for a blank line before the next one.
+	// wrote is true after the first line. With blank, a blank line comes before the next one.
 	wrote, blank bool
 }
 
@@ -66,7 +66,7 @@ func (p *printer) line(words ...string) {
 	p.text(strings.Join(words, " ") + "\n")
 }
 
-// gap asks for a blank line before the next line.
+// gap separates the lines so far from the next one by a blank line.
 func (p *printer) gap() { p.blank = p.wrote }
 
 func (p *printer) directive(head string, fields []field) {

@@ -191,7 +191,7 @@ func (r review) oneEvent(e *Event) {
 		}
 	case *Elect:
 		if o.Unaware > longDelay {
-			r.file.warn(e.Line, "a leader believes for %s after its term that it leads", DurationText(o.Unaware))
+			r.file.warn(e.Line, "a leader acts as one for %s after its term", DurationText(o.Unaware))
 		}
 	case *Edit:
 		if o.Count != nil && o.MaxParallel != nil && *o.MaxParallel > *o.Count {

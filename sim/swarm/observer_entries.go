@@ -265,7 +265,7 @@ func loses(a shims.Applied, id cluster.NodeID) bool {
 		}
 		for _, d := range alloc.Devices.All {
 			for _, one := range d.IDs {
-				if gives(before, d.Kind, one) && !gives(after, d.Kind, one) {
+				if hasHealthy(before, d.Kind, one) && !hasHealthy(after, d.Kind, one) {
 					return true
 				}
 			}
@@ -274,8 +274,8 @@ func loses(a shims.Applied, id cluster.NodeID) bool {
 	return false
 }
 
-// gives reports whether a node has a device, and it is healthy.
-func gives(n *cluster.Node, kind cluster.DeviceKind, id string) bool {
+// hasHealthy reports whether a node has a device, and it is healthy.
+func hasHealthy(n *cluster.Node, kind cluster.DeviceKind, id string) bool {
 	g := n.DeviceGroup(kind)
 	if g == nil {
 		return false

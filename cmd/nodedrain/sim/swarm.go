@@ -114,16 +114,16 @@ func (c *SwarmCommand) run(args []string) error {
 		fmt.Fprintf(c.Out, "fresh seeds; to replay them: %s\n", f.again())
 	}
 	var hashes []seedHash
-	progress := c.progress(&f)
+	played, end := c.progress(&f)
 	report, unplayed := swarm.Play(c.Ctx, swarm.Options{
 		First: f.first, Seeds: f.seeds, Size: f.size, Workers: f.workers, Play: c.Play,
 		Metamorphic: cmp.Or(f.metamorphic, -1), // Options reads zero as the default
 		Each: func(r swarm.Run) {
 			hashes = append(hashes, seedHash{r.Seed, hexHash(r.Hash)})
-			progress.played(r)
+			played(r)
 		},
 	})
-	progress.close()
+	end()
 	kept, unkept := c.keep(&f, report)
 	if f.json {
 		if err := printSwarm(c.Out, report, f.seeds, hashes, kept); err != nil {

@@ -256,11 +256,12 @@ func TestSwarmLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		c := SwarmCommand{Base{Out: &out, Getenv: func(string) string { return "" }}}
-		progress := c.progress(&SwarmFlags{seeds: 100})
-		swarming(progress)
+		swarming(c.progress(&SwarmFlags{seeds: 100}))
 		must.Eq(t, "    10s  40 of 100 seeds, 1 failed, 240 seeds per minute, 2.00 busy hours per second\n"+
 			"    20s  80 of 100 seeds, 2 failed, 240 seeds per minute, 2.00 busy hours per second\n", out.String())
-		must.Eq(t, swarmProgress(noProgress{}), c.progress(&SwarmFlags{json: true}))
+		out.Reset()
+		swarming(c.progress(&SwarmFlags{seeds: 100, json: true}))
+		must.Eq(t, "", out.String())
 	})
 }
 
@@ -271,7 +272,7 @@ func TestSwarmBar(t *testing.T) {
 	for _, of := range []int{100, 200} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
-			swarming(newSwarmBar(&out, pace{began: time.Now(), of: of}))
+			swarming(drawBar(&out, &pace{began: time.Now(), of: of}))
 			drawn := regexp.MustCompile(`\[[=>-]+\] +40 of \d+, 1 failed, 240 a minute`).FindString(out.String())
 			must.Eq(t, swarmBarWidth, strings.Index(drawn, "]")+1, must.Sprint(out.String()))
 			must.Less(t, 80, len(drawn))
@@ -280,14 +281,14 @@ func TestSwarmBar(t *testing.T) {
 }
 
 // swarming plays a hundred seeds in 25 seconds, of which some fail.
-func swarming(progress swarmProgress) {
+func swarming(played func(swarm.Run), end func()) {
 	for i := range 100 {
 		time.Sleep(250 * time.Millisecond)
 		run := swarm.Run{Seed: uint64(i), Busy: 30 * time.Minute}
 		if i%33 == 30 {
 			run.Failure = &swarm.Failure{}
 		}
-		progress.played(run)
+		played(run)
 	}
-	progress.close()
+	end()
 }
