@@ -27,9 +27,7 @@ func TestProject_testsThatTheDocumentNames(t *testing.T) {
 	}))
 	for document, form := range map[string]string{
 		"TESTING.md":           "`((?:Test|Fuzz)[A-Z]\\w+)[`/]",
-		"docs/driver-tests.md": "`([a-z0-9]+\\.(?:Test|Fuzz)\\w+)`",
-		"docs/volume-tests.md": "`([a-z0-9]+\\.(?:Test|Fuzz)\\w+)`",
-		"docs/device-tests.md": "`([a-z0-9]+\\.(?:Test|Fuzz)\\w+)`",
+		"docs/plugin-tests.md": "`([a-z0-9]+\\.(?:Test|Fuzz)\\w+)`",
 	} {
 		text, err := os.ReadFile(filepath.Join(root(), document))
 		must.NoError(t, err)

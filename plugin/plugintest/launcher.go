@@ -120,7 +120,7 @@ func (l *launcher) failed(err error) string {
 		text := strings.Join(strings.Fields(err.Error()), " ")
 		return text + `. Give the plugin's config: in the file of -config, this is the key "config"`
 	case errors.Is(err, host.ErrNoHandshake):
-		return strings.TrimSpace(fmt.Sprintf("%v\n%s", err, l.Log())) + "\nA storage plugin (CSI) is tested with a file that names a volume: docs/volume-tests.md describes it"
+		return strings.TrimSpace(fmt.Sprintf("%v\n%s", err, l.Log())) + "\nA storage plugin (CSI) is tested with a file that names a volume: docs/plugin-tests.md describes it"
 	}
 	return fmt.Sprintf("%v\n%s", err, l.Log())
 }

@@ -32,7 +32,7 @@ func Test() *cli.Command {
   by the rules D1 to D20, a device plugin by the rules V1 to V9, a storage plugin (CSI) by
   the rules S1 to S9. For each rule that fails it prints the calls, the expected and the
   actual result, and the sentence of the contract. docs/plugins.md, docs/device-plugins.md
-  and docs/volume-tests.md explain the rules, and each names an example plugin to copy.
+  and docs/plugin-tests.md explain the rules, and each names an example plugin to copy.
 
   A rule is a "must" or a "should". If a plugin breaks a must, a client loses a task, a
   result or a device, and the command fails. If it breaks a should, a client loses

@@ -2,7 +2,7 @@
 // [device.Plugin]: a double, or a plugin in a process of its own.
 //
 // The rules are V1 to V9. [Tests] lists them, each with its demand. V2, V4 and V5 are missing: they
-// are rules for the client, and docs/driver-tests.md names their tests. An author of a plugin
+// are rules for the client, and docs/plugin-tests.md names their tests. An author of a plugin
 // writes a [Harness] and calls [Run]:
 //
 //	func TestConformance(t *testing.T) {
