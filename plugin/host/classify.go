@@ -158,10 +158,12 @@ func invoke[Q, A any](ctx context.Context, c *calls, method func(context.Context
 	return answer, err
 }
 
-// ending returns the error of a stream that must not end.
+var errEnded = errors.New("the plugin has ended the stream")
+
+// ending returns the error of a stream that has ended.
 func (c *calls) ending(ctx context.Context, call string, err error) error {
 	if errors.Is(err, io.EOF) {
-		return failText(call, "the plugin has ended the stream")
+		return &driver.Error{Class: driver.Fatal, Call: call, Err: errEnded}
 	}
 	return c.fail(ctx, call, err)
 }

@@ -29,21 +29,9 @@ const reserve = "Reserve"
 // Fingerprints implements device.Plugin. It reports the first devices at once. Then it reports the
 // newest devices, at most once in each interval of the options.
 func (d *devices) Fingerprints(ctx context.Context, report func([]*cluster.DeviceGroup)) error {
-	const name = "Fingerprint"
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := d.client.Fingerprint(ctx, &pb.FingerprintRequest{})
-	if err != nil {
-		return d.fail(ctx, name, err)
-	}
-	receive := paced(ctx, stream)
-	return newest(d.options.FingerprintInterval, func() (*pb.FingerprintResponse, error) {
-		answer, err := receive()
-		if err != nil {
-			return nil, d.ending(ctx, name, err)
-		}
-		return answer, nil
-	}, func(answer *pb.FingerprintResponse) { report(fromGroups(answer.GetDeviceGroup())) })
+	return open(ctx, &d.calls, d.client.Fingerprint, "Fingerprint", &pb.FingerprintRequest{}, func(receive func() (*pb.FingerprintResponse, error)) error {
+		return newest(d.options.FingerprintInterval, receive, func(answer *pb.FingerprintResponse) { report(fromGroups(answer.GetDeviceGroup())) })
+	})
 }
 
 // Reserve implements device.Plugin. The answer does not contain the ids of its devices.
@@ -57,21 +45,8 @@ func (d *devices) Reserve(ctx context.Context, ids []string) (device.Reservation
 
 // Stats implements device.Plugin.
 func (d *devices) Stats(ctx context.Context, interval time.Duration, report func([]device.GroupStats)) error {
-	const name = "Stats"
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := d.client.Stats(ctx, &pb.StatsRequest{CollectionInterval: durationpb.New(interval)})
-	if err != nil {
-		return d.fail(ctx, name, err)
-	}
-	receive := paced(ctx, stream)
-	for {
-		answer, err := receive()
-		if err != nil {
-			return d.ending(ctx, name, err)
-		}
-		report(fromGroupStats(answer.GetGroups()))
-	}
+	request := &pb.StatsRequest{CollectionInterval: durationpb.New(interval)}
+	return open(ctx, &d.calls, d.client.Stats, "Stats", request, each(func(s *pb.StatsResponse) { report(fromGroupStats(s.GetGroups())) }))
 }
 
 // fromGroups converts the groups without checks: package device checks them. It only removes

@@ -22,63 +22,62 @@ const maxPerSecond = 100
 // newest health, at most once in each interval of the options.
 func (r *remote) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
 	const name = "Fingerprint"
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := r.client.Fingerprint(ctx, &pb.FingerprintRequest{})
-	if err != nil {
-		return r.fail(ctx, name, err)
-	}
-	receive := paced(ctx, stream)
-	err = newest(r.options.FingerprintInterval, func() (driver.Fingerprint, error) {
-		answer, err := receive()
-		if err != nil {
-			return driver.Fingerprint{}, r.ending(ctx, name, err)
-		}
-		if answer.GetErr() != "" {
-			return driver.Fingerprint{}, failText(name, answer.GetErr())
-		}
-		return fromFingerprint(answer), nil
-	}, report)
-	return err
+	return open(ctx, &r.calls, r.client.Fingerprint, name, &pb.FingerprintRequest{}, func(receive func() (*pb.FingerprintResponse, error)) error {
+		return newest(r.options.FingerprintInterval, func() (driver.Fingerprint, error) {
+			answer, err := receive()
+			if err == nil && answer.GetErr() != "" {
+				err = failText(name, answer.GetErr())
+			}
+			return fromFingerprint(answer), err
+		}, report)
+	})
 }
 
 // Events implements driver.Driver.
 func (r *remote) Events(ctx context.Context, report func(driver.Event)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := r.client.TaskEvents(ctx, &pb.TaskEventsRequest{})
-	if err != nil {
-		return r.fail(ctx, "TaskEvents", err)
-	}
-	receive := paced(ctx, stream)
-	for {
-		event, err := receive()
-		if err != nil {
-			return r.ending(ctx, "TaskEvents", err)
-		}
-		report(fromEvent(event))
-	}
+	return open(ctx, &r.calls, r.client.TaskEvents, "TaskEvents", &pb.TaskEventsRequest{}, each(func(e *pb.DriverTaskEvent) { report(fromEvent(e)) }))
 }
 
 // Stats implements driver.Driver. It returns nil when the driver ends the stream, because the task
 // has ended.
 func (r *remote) Stats(ctx context.Context, id driver.TaskID, interval time.Duration, report func(driver.Usage)) error {
+	request := &pb.TaskStatsRequest{TaskId: string(id), CollectionInterval: durationpb.New(interval)}
+	err := open(ctx, &r.calls, r.client.TaskStats, "TaskStats", request, each(func(s *pb.TaskStatsResponse) { report(fromUsage(s.GetStats())) }))
+	if errors.Is(err, errEnded) {
+		return nil
+	}
+	return err
+}
+
+// open opens a stream, and calls read with a function that receives from it. The stream ends with
+// read.
+func open[Q, M any](ctx context.Context, c *calls, method func(context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[M], error), name string, request Q, read func(receive func() (*M, error)) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := r.client.TaskStats(ctx, &pb.TaskStatsRequest{TaskId: string(id), CollectionInterval: durationpb.New(interval)})
+	stream, err := invoke(ctx, c, method, name, request)
 	if err != nil {
-		return r.fail(ctx, "TaskStats", err)
+		return err
 	}
 	receive := paced(ctx, stream)
-	for {
-		answer, err := receive()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	return read(func() (*M, error) {
+		m, err := receive()
 		if err != nil {
-			return r.fail(ctx, "TaskStats", err)
+			err = c.ending(ctx, name, err)
 		}
-		report(fromUsage(answer.GetStats()))
+		return m, err
+	})
+}
+
+// each returns a function that reports what it receives from a stream until an error.
+func each[M any](report func(*M)) func(receive func() (*M, error)) error {
+	return func(receive func() (*M, error)) error {
+		for {
+			m, err := receive()
+			if err != nil {
+				return err
+			}
+			report(m)
+		}
 	}
 }
 
