@@ -72,66 +72,35 @@ type serverRef struct {
 // API, and the requests that only servers send.
 func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathServer, func(w http.ResponseWriter, r *http.Request) {
-		var sender serverInfo
-		if decode(w, r, &sender) {
-			if sender.Members == 0 {
-				a.membership.recordSearching(sender.Address)
-			} else if a.membership.id() == "" { // the leader of a cluster is adding this server
-				if err := a.membership.adopt(sender); err != nil {
-					httpError(w, err)
-					return
-				}
-			}
-			writeJSON(w, a.info())
+	answer(mux, a, pathServer, func(_ context.Context, sender serverInfo) (serverInfo, error) {
+		var err error
+		if sender.Members == 0 {
+			a.membership.recordSearching(sender.Address)
+		} else if a.membership.id() == "" { // the leader of a cluster is adding this server
+			err = a.membership.adopt(sender)
 		}
+		return a.info(), err
 	})
-	mux.HandleFunc("POST "+pathPromise, func(w http.ResponseWriter, r *http.Request) {
-		var p promise
-		if !decode(w, r, &p) {
-			return
-		}
-		if err := a.membership.promise(p); err != nil {
-			httpapi.WriteError(w, http.StatusConflict, err.Error())
-			return
-		}
-		writeJSON(w, a.info())
+	answer(mux, a, pathPromise, func(_ context.Context, p promise) (serverInfo, error) {
+		err := a.membership.promise(p)
+		return a.info(), err
 	})
-	mux.HandleFunc("POST "+pathJoin, a.onLeader(func(ctx context.Context, s serverRef) error {
+	answer(mux, a, pathJoin, a.onLeader(func(ctx context.Context, s serverRef) error {
 		return a.peers().Join(ctx, s.ID, s.Address)
 	}))
-	mux.HandleFunc("POST "+pathRemove, a.onLeader(func(ctx context.Context, s serverRef) error {
+	answer(mux, a, pathRemove, a.onLeader(func(ctx context.Context, s serverRef) error {
 		return a.peers().Remove(ctx, s.ID)
 	}))
-	mux.HandleFunc("POST "+pathDigest, func(w http.ResponseWriter, r *http.Request) {
-		var q digestRequest
-		if !decode(w, r, &q) {
-			return
+	answer(mux, a, pathDigest, func(ctx context.Context, q digestRequest) (stateDigest, error) { return a.digests.at(ctx, q.At) })
+	answer(mux, a, pathVerdict, func(_ context.Context, v verdict) (verdict, error) {
+		err := checkVerdict(v)
+		if err == nil {
+			a.digests.setOwn(v)
 		}
-		digest, err := a.digests.at(r.Context(), q.At)
-		if err != nil {
-			httpError(w, err)
-			return
-		}
-		writeJSON(w, digest)
+		return v, err
 	})
-	mux.HandleFunc("POST "+pathVerdict, func(w http.ResponseWriter, r *http.Request) {
-		var v verdict
-		if !decode(w, r, &v) {
-			return
-		}
-		if err := checkVerdict(v); err != nil {
-			httpapi.WriteError(w, http.StatusBadRequest, err.Error())
-			return
-		}
-		a.digests.setOwn(v)
-		writeJSON(w, v)
-	})
-	mux.HandleFunc("POST "+pathSession, func(w http.ResponseWriter, r *http.Request) {
-		var q sessionRequest
-		if decode(w, r, &q) {
-			writeJSON(w, sessionAnswer{Held: a.sessions.of(q.Node) != nil})
-		}
+	answer(mux, a, pathSession, func(_ context.Context, q sessionRequest) (sessionAnswer, error) {
+		return sessionAnswer{Held: a.sessions.of(q.Node) != nil}, nil
 	})
 	mux.HandleFunc(pathNode, a.sessions.serveHanded)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -140,33 +109,41 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 	return mux
 }
 
-// onLeader handles a change of the cluster's servers. A server that does not lead forwards the
-// request to the leader.
-func (a *Agent) onLeader(change func(context.Context, serverRef) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxPeerBody))
+// answer makes the mux answer the requests of a path with the result of a function. A request whose
+// error is ErrNotLeader is forwarded to the leader.
+func answer[Body, Result any](mux *http.ServeMux, a *Agent, path string, f func(context.Context, Body) (Result, error)) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		var body Body
+		text, err := io.ReadAll(io.LimitReader(r.Body, maxPeerBody))
+		if err == nil {
+			err = json.Unmarshal(text, &body)
+		}
 		if err != nil {
 			httpapi.WriteError(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		var s serverRef
-		if err := json.Unmarshal(body, &s); err != nil {
-			httpapi.WriteError(w, http.StatusBadRequest, err.Error())
-			return
-		}
-		err = httpapi.ErrNotLeader
-		if a.peers().Leads() {
-			err = change(r.Context(), s)
-		}
+		result, err := f(r.Context(), body)
 		switch {
 		case err == nil:
-			writeJSON(w, a.info())
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(result) // the peer detects an incomplete answer
 		case errors.Is(err, httpapi.ErrNotLeader):
-			r.Body = io.NopCloser(bytes.NewReader(body))
+			r.Body = io.NopCloser(bytes.NewReader(text))
 			a.peers().Forward(w, a.markForwarded(r))
 		default:
 			httpError(w, err)
 		}
+	})
+}
+
+// onLeader is a change of the cluster's servers, which only the leader makes.
+func (a *Agent) onLeader(change func(context.Context, serverRef) error) func(context.Context, serverRef) (serverInfo, error) {
+	return func(ctx context.Context, s serverRef) (serverInfo, error) {
+		if !a.peers().Leads() {
+			return serverInfo{}, httpapi.ErrNotLeader
+		}
+		err := change(ctx, s)
+		return a.info(), err
 	}
 }
 
@@ -180,19 +157,6 @@ func (a *Agent) markForwarded(r *http.Request) *http.Request {
 
 // maxPeerBody bounds the bodies between servers, in bytes.
 const maxPeerBody = 1 << 20
-
-func decode[T any](w http.ResponseWriter, r *http.Request, into *T) bool {
-	if err := json.NewDecoder(io.LimitReader(r.Body, maxPeerBody)).Decode(into); err != nil {
-		httpapi.WriteError(w, http.StatusBadRequest, err.Error())
-		return false
-	}
-	return true
-}
-
-func writeJSON[T any](w http.ResponseWriter, body T) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // the peer detects an incomplete answer
-}
 
 // info returns the description of this server.
 func (a *Agent) info() serverInfo {
