@@ -50,18 +50,14 @@ func TestServer_collectsEndedWork(t *testing.T) {
 			must.ErrorIs(t, err, cluster.ErrVersion)
 			return nil
 		})
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.RaiseVersion(ctx, cluster.MaxVersion)
-		})
+		write(t, g, server.Requests.RaiseVersion, cluster.MaxVersion)
 		time.Sleep(2 * time.Second)
 		left, _ = ended()
 		must.Zero(t, left)
 		must.Eq(t, records, slices.Collect(g.Leader().Store().Snapshot().Drains()))
 		must.NotNil(t, g.Leader().HeldRows())
 
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.StopJob(ctx, webKey, false)
-		})
+		stopJob(t, g, webKey, false)
 		runs(t, g, 0)
 		time.Sleep(3*time.Minute + 50*time.Second)
 		left, _ = ended()
@@ -92,9 +88,7 @@ func TestServer_Collect(t *testing.T) {
 		g := newGroup(t, server.GroupConfig{Servers: 1, Server: c})
 		register(t, g, 2, 2)
 		runs(t, g, 2)
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.RaiseVersion(ctx, cluster.MaxVersion)
-		})
+		write(t, g, server.Requests.RaiseVersion, cluster.MaxVersion)
 		drained(t, g, &cluster.DrainSpec{})
 		time.Sleep(time.Second)
 		do(t, g, func(ctx context.Context, s *server.Server) error {

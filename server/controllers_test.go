@@ -96,12 +96,8 @@ func attachedVolume(t *testing.T) (*server.Group, *disk) {
 	g := newGroup(t, server.GroupConfig{Servers: 3, Server: server.Config{Controllers: d}})
 	d.group = g
 	t.Cleanup(func() { must.SliceEmpty(t, d.wrong) })
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-		return r.RaiseVersion(ctx, cluster.MaxVersion)
-	})
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-		return r.RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}})
-	})
+	write(t, g, server.Requests.RaiseVersion, cluster.MaxVersion)
+	write(t, g, server.Requests.RegisterVolume, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{oneWriter()}})
 	for _, id := range []cluster.NodeID{"n1", "n2", "c1", "c2"} {
 		n := testNode(id)
 		p := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginNode, Healthy: true, NodeID: "ext-" + string(id), NeedsController: true}
@@ -109,7 +105,7 @@ func attachedVolume(t *testing.T) (*server.Group, *disk) {
 			p.Type, p.NodeID, p.Attaches = cluster.PluginController, "", true
 		}
 		n.StoragePlugins = []*cluster.StoragePlugin{p}
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterNode(ctx, n) })
+		write(t, g, server.Requests.RegisterNode, n)
 	}
 	return g, d
 }
@@ -145,15 +141,11 @@ func TestServer_controllersAttachAndDetach(t *testing.T) {
 		must.Eq(t, map[string]string{"device": "sdb"}, claim.PublishContext)
 		runs(t, g, 1)
 
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.StopJob(ctx, webKey, false)
-		})
+		stopJob(t, g, webKey, false)
 		time.Sleep(time.Minute)
 		must.SliceEmpty(t, d.take())
 		must.Len(t, 1, claimsOf(g))
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
-		})
+		write(t, g, server.Requests.ReportAllocs, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
 		time.Sleep(5 * time.Second)
 		must.Eq(t, []string{"detach " + node + " by c1", "detach " + node + " by c2"}, d.take())
 		must.SliceEmpty(t, claimsOf(g))
@@ -173,8 +165,9 @@ func TestServer_detachByForce(t *testing.T) {
 		before := claimsOf(g)[0]
 		d.set(func() { d.broken["c1"], d.broken["c2"] = true, true })
 		force := func() {
-			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-				return r.DetachVolume(ctx, before.Volume, before.Node, true)
+			do(t, g, func(ctx context.Context, s *server.Server) error {
+				_, err := s.Requests().DetachVolume(ctx, before.Volume, before.Node, true)
+				return err
 			})
 			time.Sleep(5 * time.Second)
 		}
@@ -251,9 +244,7 @@ func TestServer_controllerMayStillAttach(t *testing.T) {
 		node := claim.ExternalNodeID
 		must.Eq(t, []string{"attach " + node + " by c1", "attach " + node + " by c2"}, d.take())
 		must.True(t, claim.Attached)
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.StopJob(ctx, webKey, false)
-		})
+		stopJob(t, g, webKey, false)
 		d.set(func() { d.slow["c1"], d.broken["c1"] = false, true })
 		ends(t, g, claim)
 		time.Sleep(2 * time.Minute)
@@ -276,9 +267,7 @@ func TestServer_controllerThatMayAttachIsGone(t *testing.T) {
 		registerWriter(t, g)
 		time.Sleep(70 * time.Second)
 		claim := claimsOf(g)[0]
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.StopJob(ctx, webKey, false)
-		})
+		stopJob(t, g, webKey, false)
 		d.take()
 		setStatus(t, g.Leader(), "c1", cluster.NodeDown)
 		ends(t, g, claim)
@@ -294,9 +283,7 @@ func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 	registerWriter(t, g)
 	time.Sleep(5 * time.Second)
 	runs(t, g, 1)
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-		return r.StopJob(ctx, webKey, false)
-	})
+	stopJob(t, g, webKey, false)
 	claim := claimsOf(g)[0]
 	must.True(t, claim.Attached)
 	return claim
@@ -305,9 +292,7 @@ func attachAndStop(t *testing.T, g *server.Group) *cluster.VolumeClaim {
 // ends reports that the allocation has ended and its volume is off the node.
 func ends(t *testing.T, g *server.Group, claim *cluster.VolumeClaim) {
 	t.Helper()
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-		return r.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
-	})
+	write(t, g, server.Requests.ReportAllocs, []cluster.AllocReport{{Alloc: claim.Alloc, Node: claim.Node, ClientStatus: cluster.ClientComplete}})
 }
 
 // The leader dies after a controller has detached the volume and before the claim is freed. The next leader
@@ -413,9 +398,7 @@ func TestServer_failingCallIsOver(t *testing.T) {
 		registerWriter(t, g)
 		time.Sleep(10 * time.Second)
 		must.Len(t, 1, g.Leader().FailingCalls())
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.StopJob(ctx, webKey, false)
-		})
+		stopJob(t, g, webKey, false)
 		ends(t, g, claimsOf(g)[0])
 		time.Sleep(2 * time.Second)
 		must.SliceEmpty(t, slices.DeleteFunc(g.Leader().FailingCalls(), func(c volumes.FailedCall) bool { return c.Detach }))
@@ -481,14 +464,12 @@ func TestServer_controllersAreBounded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stuck{flying: map[cluster.PluginID]int{}}
 			g := newGroup(t, server.GroupConfig{Servers: 1, Server: server.Config{Controllers: s}})
-			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-				return r.RaiseVersion(ctx, cluster.MaxVersion)
-			})
+			write(t, g, server.Requests.RaiseVersion, cluster.MaxVersion)
 			n := testNode("n1")
 			for p := range plugins {
 				n.StoragePlugins = append(n.StoragePlugins, &cluster.StoragePlugin{ID: cluster.PluginID(fmt.Sprint("p", p)), Type: cluster.PluginMonolith, Healthy: true, NodeID: "ext", Attaches: true})
 			}
-			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterNode(ctx, n) })
+			write(t, g, server.Requests.RegisterNode, n)
 			for job := range 2 {
 				j := clustertest.Job(cluster.JobID(fmt.Sprint("job", job)), cluster.JobService, 1)
 				for v := range 25 {

@@ -45,9 +45,7 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 		}
 		raiseTo(t, g, cluster.VersionOfDevices)
 		do(t, g, registerNode)
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.RegisterJob(ctx, job, nil)
-		})
+		registerJob(t, g, job)
 		time.Sleep(time.Second)
 		for _, s := range g.Servers() {
 			snapshot := s.Store().Snapshot()

@@ -51,7 +51,7 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 		must.Nil(t, g.Leader().Store().Snapshot().Node("real"))
 
 		for v := cluster.Version(2); v <= cluster.MaxVersion; v++ {
-			write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, v) })
+			write(t, g, server.Requests.RaiseVersion, v)
 		}
 		for _, request := range requests {
 			do(t, g, request)
@@ -82,9 +82,7 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 		report.TaskStates = &cluster.TaskStates{Tasks: []cluster.TaskState{
 			{Name: job.TaskGroups[0].Tasks[0].Name, State: cluster.TaskRunning, StartedAt: time.Now()},
 		}}
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.ReportAllocs(ctx, []cluster.AllocReport{report})
-		})
+		write(t, g, server.Requests.ReportAllocs, []cluster.AllocReport{report})
 		time.Sleep(time.Second)
 		for _, s := range g.Servers() {
 			states := s.Store().Snapshot().Alloc(report.Alloc).TaskStates

@@ -65,16 +65,12 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 	t.Helper()
 	g := newGroup(t, server.GroupConfig{Servers: servers})
 	mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-		return r.RaiseVersion(ctx, cluster.MaxVersion)
-	})
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-		return r.RegisterVolume(ctx, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}})
-	})
+	write(t, g, server.Requests.RaiseVersion, cluster.MaxVersion)
+	write(t, g, server.Requests.RegisterVolume, &cluster.Volume{ID: "data", ExternalID: "x", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode}})
 	for _, id := range []cluster.NodeID{"n1", "n2"} {
 		n := testNode(id)
 		n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}}
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RegisterNode(ctx, n) })
+		write(t, g, server.Requests.RegisterNode, n)
 	}
 	j := clustertest.Job("web", cluster.JobService, 1)
 	group := j.TaskGroups[0]
@@ -86,8 +82,9 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 	must.Len(t, 1, claims)
 	first := claims[0]
 
-	write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-		return r.UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := s.Requests().UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
+		return err
 	})
 	waits := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + volumes.ReleaseMargin
 	return g, first, waits

@@ -56,13 +56,21 @@ func do(t *testing.T, g *server.Group, request func(context.Context, *server.Ser
 }
 
 // write sends a request to the leader, and returns its result.
-func write[W any](t *testing.T, g *server.Group, request func(context.Context, server.Requests) (W, error)) (written W) {
+func write[A, W any](t *testing.T, g *server.Group, request func(server.Requests, context.Context, A) (W, error), argument A) (written W) {
 	t.Helper()
 	do(t, g, func(ctx context.Context, s *server.Server) (err error) {
-		written, err = request(ctx, s.Requests())
+		written, err = request(s.Requests(), ctx, argument)
 		return err
 	})
 	return written
+}
+
+func stopJob(t *testing.T, g *server.Group, key cluster.JobKey, purge bool) {
+	t.Helper()
+	do(t, g, func(ctx context.Context, s *server.Server) error {
+		_, err := s.Requests().StopJob(ctx, key, purge)
+		return err
+	})
 }
 
 // testNode is a ready node with room for ten allocations of a test job.
@@ -76,9 +84,7 @@ func testNode(id cluster.NodeID) *cluster.Node {
 func register(t *testing.T, g *server.Group, nodes, count int) {
 	t.Helper()
 	for i := range nodes {
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) {
-			return r.RegisterNode(ctx, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
-		})
+		write(t, g, server.Requests.RegisterNode, testNode(cluster.NodeID(fmt.Sprintf("n%d", i+1))))
 	}
 	registerJob(t, g, clustertest.Job("web", cluster.JobService, count))
 }
@@ -132,9 +138,7 @@ func runs(t *testing.T, g *server.Group, count int) {
 func drain(t *testing.T, g *server.Group, id cluster.NodeID, spec *cluster.DrainSpec) cluster.DrainWritten {
 	t.Helper()
 	key := fmt.Sprintf("%s %v", id, spec)
-	return write(t, g, func(ctx context.Context, r server.Requests) (cluster.DrainWritten, error) {
-		return r.UpdateDrain(ctx, cluster.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
-	})
+	return write(t, g, server.Requests.UpdateDrain, cluster.DrainUpdate{Node: id, Spec: spec, Key: key, MarkEligible: true})
 }
 
 func setStatus(t *testing.T, s *server.Server, id cluster.NodeID, status cluster.NodeStatus) {

@@ -98,6 +98,6 @@ func TestServer_volumesNeedEveryServer(t *testing.T) {
 func raiseTo(t *testing.T, g *server.Group, to cluster.Version) {
 	t.Helper()
 	for v := g.Leader().Store().Snapshot().ClusterVersion() + 1; v <= to; v++ {
-		write(t, g, func(ctx context.Context, r server.Requests) (cluster.Written, error) { return r.RaiseVersion(ctx, v) })
+		write(t, g, server.Requests.RaiseVersion, v)
 	}
 }
