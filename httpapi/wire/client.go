@@ -91,6 +91,7 @@ func NewAllocReport(r cluster.AllocReport) AllocReport {
 	if r.TaskStates != nil {
 		w.TaskStates = newTaskStates(r.TaskStates)
 	}
+	//lint:order each event is changed by itself
 	for _, t := range w.TaskStates {
 		for _, e := range t.Events {
 			e.DisplayMessage = ""

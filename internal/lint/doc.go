@@ -31,6 +31,6 @@
 //
 // [CheckImports] holds the bans of imports, each with its reason, and [CheckFloors] the order of the folders.
 // [CheckMethods] bounds the methods of a type, [CheckCounts] the files of a package. [CheckVariables] finds package
-// variables. [ReadFields] lists the fields of rows that decisions read. [CheckDocuments] finds long lines. Each check
+// variables. [ReadFields] lists the fields of rows that decisions read. Each check
 // has fixtures, in its test or below testdata with a want comment for each finding.
 package lint

@@ -1,48 +1,75 @@
+//race:skip it reads sources
 package lint_test
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/shoenig/test/must"
-
-	"github.com/seed-f9cf0b39/nodedrain/internal/lint"
 )
 
-func TestProject_documents(t *testing.T) {
+// The tests and folders that documents name exist, and docs/security.md names each test whose name begins with
+// TestSecurity_. Regression: TESTING.md named a package that was gone.
+func TestProject_namesInDocuments(t *testing.T) {
 	t.Parallel()
-	found, err := lint.CheckDocuments(os.DirFS(root()))
-	must.NoError(t, err)
-	report(t, found)
+	declared := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	must.NoError(t, fs.WalkDir(os.DirFS(root()), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, "_test.go") || strings.Contains(name, "/testdata/") {
+			return err
+		}
+		source, err := os.ReadFile(filepath.Join(root(), name))
+		for _, found := range function.FindAllSubmatch(source, -1) {
+			test := string(found[1])
+			declared[test], declared[path.Base(path.Dir(name))+"."+test] = true, true
+		}
+		return err
+	}))
+	documents := map[string]string{}
+	for document, form := range map[string]string{
+		"TESTING.md":           "`((?:Test|Fuzz)[A-Z]\\w+)[`/]",
+		"docs/security.md":     "`(Test\\w+)`",
+		"docs/plugin-tests.md": "`([a-z0-9]+\\.(?:Test|Fuzz)\\w+)`",
+	} {
+		text, err := os.ReadFile(filepath.Join(root(), document))
+		must.NoError(t, err)
+		documents[document] = string(text)
+		named := regexp.MustCompile(form).FindAllStringSubmatch(string(text), -1)
+		must.Positive(t, len(named))
+		for _, name := range named {
+			must.True(t, declared[name[1]], must.Sprintf("%s names %s, which does not exist", document, name[1]))
+		}
+	}
+	for name := range declared {
+		if strings.HasPrefix(name, "TestSecurity_") {
+			must.StrContains(t, documents["docs/security.md"], "`"+name+"`")
+		}
+	}
+	for _, name := range regexp.MustCompile("`([a-z0-9_]+/(?:[A-Za-z0-9_]+/)*)`").FindAllStringSubmatch(documents["TESTING.md"], -1) {
+		if !strings.HasPrefix(name[1], "testdata/") { // of the package in the text before
+			must.DirExists(t, filepath.Join(root(), name[1]))
+		}
+	}
 }
 
-func TestCheckDocuments(t *testing.T) {
+// Decision records have consecutive numbers, and their titles repeat them.
+func TestProject_decisions(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", 101)
-	for text, line := range map[string]int{
-		"a " + long:                                    1,
-		"short\n\n* " + long[2:] + " y":                3,
-		"```\n" + long + "\n```\na " + long:            4,
-		"see [the text](" + long + ")":                 1,
-		strings.Repeat("é ", 51):                       1,
-		"```\na " + long + "\n```":                     0,
-		"| a | " + long + " |":                         0,
-		"[the text](" + long + ")":                     0,
-		"* [the text](" + long + ")":                   0,
-		"https://example.org/" + long:                  0,
-		strings.Repeat("é ", 50):                       0,
-		"[one]: https://example.org/" + long:           0,
-		"  " + strings.Repeat("word ", 19) + "\nlast ": 0,
-	} {
-		found, err := lint.CheckDocuments(fstest.MapFS{"d.md": {Data: []byte(text)}, "testdata/d.md": {Data: []byte("a " + long)}})
+	folder := filepath.Join(root(), "docs", "decisions")
+	files, err := os.ReadDir(folder) // sorted by name
+	must.NoError(t, err)
+	must.Positive(t, len(files))
+	for i, file := range files {
+		text, err := os.ReadFile(filepath.Join(folder, file.Name()))
 		must.NoError(t, err)
-		if line == 0 {
-			must.SliceEmpty(t, found, must.Sprint(text))
-			continue
-		}
-		must.SliceLen(t, 1, found, must.Sprint(text))
-		must.Eq(t, line, found[0].Pos.Line, must.Sprint(text))
+		must.StrHasPrefix(t, fmt.Sprintf("%04d-", i+1), file.Name())
+		title, _, _ := strings.Cut(string(text), "\n")
+		must.StrHasPrefix(t, fmt.Sprintf("# %d. ", i+1), title, must.Sprint(file.Name()))
 	}
 }

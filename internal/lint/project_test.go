@@ -325,7 +325,6 @@ func variables() map[string]string {
 		"internal/lint.shown":            table,
 		"internal/lint.orderFree":        table,
 		"shims.handle":                   "the codec caches what it knows of types in it, behind its own lock",
-		"sim/planted.frames":             table,
 	}
 }
 
