@@ -273,11 +273,6 @@ func TestReach_refuses(t *testing.T) {
 		code                      int
 		text                      string
 	}{
-		{"files need write", "GET", "/v1/client/fs/ls/" + alloc(1), "reader", 403, "Permission denied"},
-		{"logs need write", "GET", "/v1/client/fs/logs/" + alloc(1), "reader", 403, "Permission denied"},
-		{"signals need write", "PUT", "/v1/client/allocation/" + alloc(1) + "/signal", "reader", 403, "Permission denied"},
-		{"statistics need read", "GET", "/v1/client/allocation/" + alloc(1) + "/stats", "none", 403, "Permission denied"},
-		{"no token", "GET", "/v1/client/fs/ls/" + alloc(1), "", 403, "Permission denied"},
 		{"another token", "GET", "/v1/client/stats?node_id=" + string(nodeID(1)), "wrong", 403, "ACL token not found"},
 		{"unknown allocation", "GET", "/v1/client/fs/ls/nothing", "writer", 404, "alloc not found"},
 		{"prefix of an allocation", "GET", "/v1/client/fs/ls/" + alloc(1)[:8], "writer", 404, "alloc not found"},
