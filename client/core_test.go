@@ -321,7 +321,7 @@ func TestCore_driverKeepsDying(t *testing.T) {
 			n.killDriver()
 		}
 	}
-	must.Between(t, 5, n.launches, 10)
+	must.Between(t, 5, n.driver.launches, 10)
 	must.Len(t, 1, n.live("web"))
 	n.run(5 * time.Minute)
 	n.exit(n.live("web")[0], 0, 0)

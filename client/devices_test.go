@@ -157,7 +157,7 @@ func TestDevices_pluginDies(t *testing.T) {
 	n.install("d1", "d2")
 	n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 	n.run(time.Minute)
-	n.devices.launchError = errors.New("exec format error")
+	n.devices.process.launchError = errors.New("exec format error")
 	n.killDevicePlugin(n.devices.process.generation)
 	n.place(withDevices(allocation("b", mainTask("next")), "next", "d2"))
 	n.run(10 * time.Second)
@@ -165,7 +165,7 @@ func TestDevices_pluginDies(t *testing.T) {
 		"acme/toy/t1/d1 the device plugin did not start: exec format error", "acme/toy/t1/d2 the device plugin did not start: exec format error",
 	}, n.reportedDevices())
 	must.EqOp(t, "device: the device plugin toys is not running", n.waiting("b", "next"))
-	n.devices.launchError = nil
+	n.devices.process.launchError = nil
 	n.run(5 * time.Minute)
 	must.Eq(t, []string{"acme/toy/t1/d1", "acme/toy/t1/d2"}, n.reportedDevices())
 	must.Len(t, 1, n.live("next"))
@@ -198,12 +198,12 @@ func deviceProblems(n *node) map[string]string { return n.published[len(n.publis
 // An operator sees why a plugin has no devices, and which parts of its report the client ignores.
 func TestDevices_problems(t *testing.T) {
 	n := newNode(t)
-	n.devices.launchError = errors.New("no NVML")
+	n.devices.process.launchError = errors.New("no NVML")
 	n.devices.process.down = true
 	n.install()
 	n.run(20 * time.Second)
 	must.Eq(t, map[string]string{"toys": "the device plugin did not start: no NVML"}, deviceProblems(n))
-	n.devices.launchError = nil
+	n.devices.process.launchError = nil
 	n.run(5 * time.Minute)
 	must.MapEmpty(t, deviceProblems(n))
 	n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Ignored: "the device x is ignored"})
@@ -262,7 +262,7 @@ func TestDevices_reservationFails(t *testing.T) {
 			n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
 			n.run(40 * time.Second)
 			must.StrContains(t, n.messages("a", "web"), test.output)
-			must.EqOp(t, test.deaths, n.devices.launches > 0)
+			must.EqOp(t, test.deaths, n.devices.process.launches > 0)
 			n.devices.scripts["web"] = deviceScript{}
 			n.run(2 * time.Minute)
 			must.Len(t, 1, n.live("web"))

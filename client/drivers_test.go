@@ -43,7 +43,7 @@ func TestCore_pluginDownSaysWhy(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
 	n.run(time.Minute)
-	n.launchError, n.devices.launchError = errors.New("no"), errors.New("no")
+	n.driver.launchError, n.devices.process.launchError = errors.New("no"), errors.New("no")
 	n.killDriver()
 	n.killDevicePlugin(n.devices.process.generation)
 	n.run(time.Second)
@@ -151,7 +151,7 @@ func TestCore_restartWithoutTheDriver(t *testing.T) {
 	process := n.live("web")[0]
 	n.killDriver()
 	restarts(n, time.Minute)
-	must.EqOp(t, 1, n.launches)
+	must.EqOp(t, 1, n.driver.launches)
 	must.True(t, process.alive)
 	must.EqOp(t, 1, len(n.tasks))
 	leaves(n, "a", time.Minute)
@@ -191,16 +191,16 @@ func TestCore_drainedWhileAway(t *testing.T) {
 func TestCore_driverDoesNotStart(t *testing.T) {
 	n := newNode(t)
 	n.driver.down = true
-	n.launchError = errors.New("the plugin did not start: Unrecognized remote plugin message: hello")
+	n.driver.launchError = errors.New("the plugin did not start: Unrecognized remote plugin message: hello")
 	n.place(allocation("a", mainTask("web")))
 	n.run(time.Hour)
-	must.Between(t, 30, n.launches, 40)
-	must.EqOp(t, "the driver did not start: "+n.launchError.Error(), health(n).HealthDescription)
+	must.Between(t, 30, n.driver.launches, 40)
+	must.EqOp(t, "the driver did not start: "+n.driver.launchError.Error(), health(n).HealthDescription)
 	must.False(t, health(n).Healthy)
 	must.False(t, health(n).Detected)
 	must.SliceLen(t, 1, n.published)
 	must.EqOp(t, "the driver mock is not running", n.servers["a"].TaskStates.State("web").Waiting.Detail)
-	n.launchError = nil
+	n.driver.launchError = nil
 	reaches(n, "a", cluster.ClientRunning, 3*time.Minute)
 	must.True(t, health(n).Healthy)
 }

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,14 +12,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // deviceTable is the device plugin "toys" with the owners of its devices. It does not use the
 // records: a Reserve call sets the owner, and the removal of the start by the machine clears it.
 type deviceTable struct {
 	installed bool
-	process   driverProcess
+	process   *pluginProcess
 	// rows are by id. ids are the devices that the plugin reports.
 	rows map[string]*deviceRow
 	ids  []cluster.Device
@@ -29,10 +27,7 @@ type deviceTable struct {
 	// scripts state what reservations do, by the name of the task.
 	scripts map[string]deviceScript
 	// mute: the plugin reports no devices.
-	mute        bool
-	launchError error
-	hanging     []func()
-	launches    int
+	mute bool
 }
 
 type deviceRow struct {
@@ -95,7 +90,7 @@ func (d *deviceTable) clean(ref client.TaskRef) {
 
 // reboot ends the plugin and all owners.
 func (d *deviceTable) reboot() {
-	d.process, d.hanging = driverProcess{generation: d.process.generation + 1}, nil
+	d.process.generation, d.process.down, d.process.hanging = d.process.generation+1, false, nil
 	for _, row := range d.rows {
 		row.owner = client.TaskRef{}
 	}
@@ -108,41 +103,9 @@ func (n *node) post() {
 
 // killDevicePlugin ends the process of the device plugin.
 func (n *node) killDevicePlugin(generation client.Generation) {
-	d := n.devices
-	if d.process.generation != generation || d.process.down {
-		return
+	if n.devices.process.runs(generation) {
+		n.devices.process.die(func() {})
 	}
-	d.process = driverProcess{generation: generation + 1, down: true}
-	n.log("the device plugin dies")
-	hanging := d.hanging
-	d.hanging = nil
-	for _, end := range hanging {
-		end()
-	}
-	n.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: "toys"}, generation, "panic: a fault of the script")
-}
-
-func (s *shell) launchDevices(reply func(client.Launched)) {
-	s.later(50*time.Millisecond, func() func() {
-		n, d := s.node, s.node.devices
-		if d.launchError != nil {
-			d.launches++
-			return func() { reply(client.Launched{Err: d.launchError}) }
-		}
-		reattached := !d.process.down
-		if d.process.down {
-			d.process.down = false
-			d.launches++
-			n.log("the device plugin is started")
-		}
-		generation := d.process.generation
-		return func() {
-			reply(client.Launched{Generation: generation, Reattached: reattached})
-			if !d.mute {
-				n.core.Devices("toys", generation, client.DeviceReport{Groups: d.groups()})
-			}
-		}
-	})
 }
 
 func (s *shell) Reserve(ref client.TaskRef, devices client.DevicesRef, reply func(device.Reservation, error)) {
@@ -167,25 +130,20 @@ func (s *shell) Reserve(ref client.TaskRef, devices client.DevicesRef, reply fun
 		row.owner = ref
 		row.reserved++
 	}
-	answered := false
 	answer := func(r device.Reservation, err error) {
-		if !answered && s.effect() {
+		if s.effect() {
 			reply(r, err)
 		}
-		answered = true
 	}
 	script := d.scripts[ref.Task]
-	if script.hangs && d.process.generation == devices.Generation && !d.process.down {
-		d.hanging = append(d.hanging, func() { answer(device.Reservation{}, gone("Reserve")) })
-		n.after(callLimit, 0, func() {
-			answer(device.Reservation{}, &driver.Error{Class: driver.Deadline, Call: "Reserve", Err: errors.New("no answer")})
-		})
+	if script.hangs && d.process.runs(devices.Generation) {
+		d.process.hang(s, "Reserve", callLimit, func(err error) { reply(device.Reservation{}, err) })
 		return
 	}
 	n.after(max(script.takes, time.Millisecond), 0, func() {
 		script := d.scripts[ref.Task]
 		switch {
-		case d.process.generation != devices.Generation || d.process.down:
+		case !d.process.runs(devices.Generation):
 			answer(device.Reservation{}, gone("Reserve"))
 		case script.dies:
 			script.dies = false

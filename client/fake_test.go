@@ -40,8 +40,6 @@ type node struct {
 	tasks   map[driver.TaskID]*task
 	// ids counts the starts.
 	ids int
-	// launches counts the starts of the driver's process.
-	launches int
 	// published are the last published facts of the node.
 	published []client.NodeFacts
 	// devices are the devices of the device plugin "toys". Cores and records do not change this
@@ -70,15 +68,11 @@ type node struct {
 	epoch int // counts cores
 	// wrap, or nil, returns the shell of the next core.
 	wrap   func(*shell) client.Shell
-	driver driverProcess
+	driver *pluginProcess
 	// dyingTakes is how long a driver that is killed takes to die.
 	dyingTakes time.Duration
 	// ownCgroup: the driver keeps its tasks in groups that the shell cannot kill.
 	ownCgroup bool
-	// launchError fails all starts of the driver's process.
-	launchError error
-	// hanging are the calls that the driver does not answer. They end with its process.
-	hanging []func()
 	// silent: the servers do not accept reports. fullDisk: all saves fail.
 	silent, fullDisk bool
 	// unsaved are the allocations whose last save failed. The core retries it after some seconds,
@@ -100,10 +94,73 @@ type event struct {
 	do    func()
 }
 
-// driverProcess is the driver's process of the machine.
-type driverProcess struct {
+// pluginProcess is the process of a plugin.
+type pluginProcess struct {
+	node       *node
+	plugin     client.Plugin
 	generation client.Generation
 	down       bool
+	// launches counts the starts, and launchError fails all of them.
+	launches    int
+	launchError error
+	// hanging are the calls that the plugin does not answer. They end with its process.
+	hanging []func()
+}
+
+// runs reports whether this process runs.
+func (p *pluginProcess) runs(generation client.Generation) bool {
+	return !p.down && p.generation == generation
+}
+
+// launch starts the process, or takes over the one that runs.
+func (p *pluginProcess) launch(s *shell, d time.Duration, reply func(client.Launched), events func(client.Generation)) {
+	s.later(d, func() func() {
+		if p.launchError != nil {
+			p.launches++
+			return func() { reply(client.Launched{Err: p.launchError}) }
+		}
+		reattached := !p.down
+		if p.down {
+			p.down = false
+			p.launches++
+			p.node.log("the %s is started", p.plugin.Type)
+		}
+		generation := p.generation
+		return func() {
+			reply(client.Launched{Generation: generation, Reattached: reattached, Capabilities: driver.Capabilities{HostCgroup: !p.node.ownCgroup}})
+			events(generation)
+		}
+	})
+}
+
+// hang leaves a call without an answer. It ends at a limit (never if the limit is zero), or with the
+// process.
+func (p *pluginProcess) hang(s *shell, call string, limit time.Duration, reply func(error)) {
+	answered := false
+	answer := func(err error) {
+		if !answered && s.effect() {
+			reply(err)
+		}
+		answered = true
+	}
+	p.hanging = append(p.hanging, func() { answer(gone(call)) })
+	if limit > 0 {
+		p.node.after(limit, 0, func() { answer(&driver.Error{Class: driver.Deadline, Call: call, Err: errors.New("no answer")}) })
+	}
+}
+
+// die ends the process. ended runs before the calls of the process end.
+func (p *pluginProcess) die(ended func()) {
+	generation := p.generation
+	p.generation, p.down = generation+1, true
+	p.node.log("the %s dies", p.plugin.Type)
+	ended()
+	hanging := p.hanging
+	p.hanging = nil
+	for _, end := range hanging {
+		end()
+	}
+	p.node.core.PluginDown(p.plugin, generation, "panic: a fault of the script")
 }
 
 // script is the behaviour of a task. With the zero value the task runs until it gets a signal, and
@@ -168,9 +225,11 @@ type task struct {
 func newNode(t *testing.T) *node {
 	n := &node{
 		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{}, unsaved: map[cluster.AllocID]bool{},
-		calls: map[string]int{}, tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{}, driver: driverProcess{generation: 1},
-		devices: &deviceTable{process: driverProcess{generation: 1}, rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
+		calls: map[string]int{}, tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{},
+		devices: &deviceTable{rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
+	n.driver = &pluginProcess{node: n, plugin: client.Plugin{Type: client.DriverPlugin, Name: "mock"}, generation: 1}
+	n.devices.process = &pluginProcess{node: n, plugin: client.Plugin{Type: client.DevicePlugin, Name: "toys"}, generation: 1}
 	n.storage = newStorage(n)
 	n.startCore()
 	return n
@@ -350,7 +409,7 @@ func (n *node) reboot() {
 	n.events = nil
 	n.boot, n.bootID = time.Hour, n.bootID+"'"
 	n.storage.reboot()
-	n.driver = driverProcess{generation: n.driver.generation + 1}
+	n.driver.generation, n.driver.down, n.driver.hanging = n.driver.generation+1, false, nil
 	n.devices.reboot()
 	n.startCore()
 }
@@ -402,36 +461,29 @@ func (n *node) kill(t *task) {
 
 // killDriver ends the process of the driver. Its tasks continue to run.
 func (n *node) killDriver() {
-	generation := n.driver.generation
-	n.driver = driverProcess{generation: generation + 1, down: true}
-	n.log("the driver dies")
-	for _, id := range slices.Sorted(maps.Keys(n.tasks)) {
-		t := n.tasks[id]
-		t.known = false
-		for _, w := range t.waiters {
-			if late := n.scripts[t.name].waitLate; late != nil {
-				n.after(2*time.Second, n.epoch, func() { w(driver.ExitResult{}, late) })
-			} else {
-				w(driver.ExitResult{}, gone("WaitTask"))
+	n.driver.die(func() {
+		for _, id := range slices.Sorted(maps.Keys(n.tasks)) {
+			t := n.tasks[id]
+			t.known = false
+			for _, w := range t.waiters {
+				if late := n.scripts[t.name].waitLate; late != nil {
+					n.after(2*time.Second, n.epoch, func() { w(driver.ExitResult{}, late) })
+				} else {
+					w(driver.ExitResult{}, gone("WaitTask"))
+				}
+			}
+			for _, answer := range t.stoppers {
+				answer(gone("StopTask"))
+			}
+			t.waiters, t.stoppers = nil, nil
+		}
+		for name, sc := range n.scripts {
+			if sc.hangsOnce {
+				sc.hangsAt = ""
+				n.scripts[name] = sc
 			}
 		}
-		for _, answer := range t.stoppers {
-			answer(gone("StopTask"))
-		}
-		t.waiters, t.stoppers = nil, nil
-	}
-	for name, sc := range n.scripts {
-		if sc.hangsOnce {
-			sc.hangsAt = ""
-			n.scripts[name] = sc
-		}
-	}
-	hanging := n.hanging
-	n.hanging = nil
-	for _, end := range hanging {
-		end()
-	}
-	n.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: "mock"}, generation, "panic: a fault of the script")
+	})
 }
 
 func gone(call string) error {
@@ -481,48 +533,27 @@ const callLimit = 30 * time.Second
 func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, reply func(error)) bool {
 	n := s.node
 	n.calls[call]++
-	if n.scripts[ref.Task].hangsAt != call || n.driver.down || n.driver.generation != ref.Generation {
+	if n.scripts[ref.Task].hangsAt != call || !n.driver.runs(ref.Generation) {
 		return false
 	}
-	if !s.effect() {
-		return true
-	}
-	answered := false
-	answer := func(err error) {
-		if !answered && s.effect() {
-			reply(err)
-		}
-		answered = true
-	}
-	n.hanging = append(n.hanging, func() { answer(gone(call)) })
-	if limit > 0 {
-		n.after(limit, 0, func() { answer(&driver.Error{Class: driver.Deadline, Call: call, Err: errors.New("no answer")}) })
+	if s.effect() {
+		n.driver.hang(s, call, limit, reply)
 	}
 	return true
 }
 
 func (s *shell) Launch(p client.Plugin, reply func(client.Launched)) {
+	n := s.node
 	if p.Type == client.DevicePlugin {
-		s.launchDevices(reply)
+		n.devices.process.launch(s, 50*time.Millisecond, reply, func(client.Generation) {
+			if !n.devices.mute {
+				n.post()
+			}
+		})
 		return
 	}
-	s.later(100*time.Millisecond, func() func() {
-		n := s.node
-		if n.launchError != nil {
-			n.launches++
-			return func() { reply(client.Launched{Err: n.launchError}) }
-		}
-		reattached := !n.driver.down
-		if n.driver.down {
-			n.driver.down = false
-			n.launches++
-			n.log("the driver is started")
-		}
-		generation := n.driver.generation
-		return func() {
-			reply(client.Launched{Generation: generation, Reattached: reattached, Capabilities: driver.Capabilities{HostCgroup: !n.ownCgroup}})
-			n.core.Fingerprint(p.Name, generation, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
-		}
+	n.driver.launch(s, 100*time.Millisecond, reply, func(generation client.Generation) {
+		n.core.Fingerprint(p.Name, generation, driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"})
 	})
 }
 
@@ -535,7 +566,7 @@ func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 		return
 	}
 	kill := func() {
-		if s.node.driver.generation == generation && !s.node.driver.down {
+		if s.node.driver.runs(generation) {
 			s.node.killDriver()
 		}
 	}
@@ -578,7 +609,7 @@ func (s *shell) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []dev
 		return
 	}
 	s.later(max(sc.startTakes, time.Millisecond), func() func() {
-		if n.driver.generation != ref.Generation || n.driver.down {
+		if !n.driver.runs(ref.Generation) {
 			return func() { reply(nil, gone("StartTask")) }
 		}
 		if len(sc.startErrors) > 0 {
@@ -625,7 +656,7 @@ func (n *node) liveOf(alloc cluster.AllocID, name string) (live []*task) {
 // call finds the task of a call to the driver, or answers with an error.
 func (s *shell) call(ref client.TaskRef, name string, needsKnown bool) (*task, error) {
 	n := s.node
-	if ref.Generation != n.driver.generation || n.driver.down {
+	if !n.driver.runs(ref.Generation) {
 		return nil, gone(name)
 	}
 	t := n.tasks[ref.ID]
@@ -755,7 +786,7 @@ func sendSignal(n *node, t *task, grace time.Duration, generation client.Generat
 		n.after(sc.stopTakes, 0, func() { n.exit(t, sc.stopCode, 0) })
 	}
 	n.after(min(grace, client.Never-n.boot), 0, func() {
-		if !n.driver.down && n.driver.generation == generation {
+		if n.driver.runs(generation) {
 			n.kill(t)
 		}
 	})
@@ -813,7 +844,7 @@ func (s *shell) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 	}
 	s.later(2*time.Millisecond, func() func() {
 		n := s.node
-		if ref.Generation != 0 && (n.driver.down || n.driver.generation != ref.Generation) {
+		if ref.Generation != 0 && !n.driver.runs(ref.Generation) {
 			return func() { reply(nil, gone("DestroyTask")) }
 		}
 		left := s.killAll(ref)

@@ -199,7 +199,7 @@ func TestReports_oneReportFits(t *testing.T) {
 	for name, long := range map[string]int{"short": 0, "long": 240} {
 		t.Run(name, func(t *testing.T) {
 			n, w := newWeigher(t)
-			n.launchError = errors.New("no such program") // the tasks wait for their driver
+			n.driver.launchError = errors.New("no such program") // the tasks wait for their driver
 			var tasks []*cluster.Task
 			for i := range cluster.MaxJobTasks {
 				tasks = append(tasks, mainTask(fmt.Sprintf("%s%04d", strings.Repeat("<", long), i)))

@@ -110,7 +110,7 @@ func TestCore_purgedWhileOrphan(t *testing.T) {
 func TestCore_orphanWithoutADriver(t *testing.T) {
 	n := newRunning(t, script{}, time.Minute)
 	n.killDriver()
-	n.launchError = errors.New("the program is gone")
+	n.driver.launchError = errors.New("the program is gone")
 	n.allocs = nil
 	n.disk["a"] = client.OrphanRecord("a", []string{"web"}, n.bootID)
 	n.startCore()
