@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 )
 
@@ -17,23 +18,9 @@ type (
 		InstanceStats map[string]deviceStats
 	}
 	deviceStats struct {
-		Summary   *statValue
-		Stats     statObject
+		Summary   *wire.StatValue
+		Stats     *wire.StatObject
 		Timestamp time.Time
-	}
-	statObject struct {
-		Nested     map[string]statObject
-		Attributes map[string]statValue
-	}
-	statValue struct {
-		FloatNumeratorVal   *float64 `json:",omitempty"`
-		FloatDenominatorVal *float64 `json:",omitempty"`
-		IntNumeratorVal     *int64   `json:",omitempty"`
-		IntDenominatorVal   *int64   `json:",omitempty"`
-		StringVal           *string  `json:",omitempty"`
-		BoolVal             *bool    `json:",omitempty"`
-		Unit                string   `json:",omitempty"`
-		Desc                string   `json:",omitempty"`
 	}
 )
 
@@ -62,33 +49,32 @@ func (t TaskState) has(kind cluster.DeviceKind, id string) bool {
 	return slices.ContainsFunc(t.Devices, func(d cluster.AssignedDevice) bool { return d.Kind == kind && slices.Contains(d.IDs, id) })
 }
 
-func summaryOf(v device.StatValue) *statValue {
+func summaryOf(v device.StatValue) *wire.StatValue {
 	if v.IsZero() {
 		return nil
 	}
-	s := statValueOf(v)
-	return &s
+	return statValueOf(v)
 }
 
-func statObjectOf(o device.StatObject) statObject {
-	var s statObject
+func statObjectOf(o device.StatObject) *wire.StatObject {
+	s := new(wire.StatObject)
 	for name, nested := range o.Nested {
 		if s.Nested == nil {
-			s.Nested = make(map[string]statObject, len(o.Nested))
+			s.Nested = make(map[string]*wire.StatObject, len(o.Nested))
 		}
 		s.Nested[name] = statObjectOf(nested)
 	}
 	for name, v := range o.Values {
 		if s.Attributes == nil {
-			s.Attributes = make(map[string]statValue, len(o.Values))
+			s.Attributes = make(map[string]*wire.StatValue, len(o.Values))
 		}
 		s.Attributes[name] = statValueOf(v)
 	}
 	return s
 }
 
-func statValueOf(v device.StatValue) statValue {
-	return statValue{
+func statValueOf(v device.StatValue) *wire.StatValue {
+	return &wire.StatValue{
 		FloatNumeratorVal: finite(v.FloatNumerator), FloatDenominatorVal: finite(v.FloatDenominator),
 		IntNumeratorVal: v.IntNumerator, IntDenominatorVal: v.IntDenominator, StringVal: v.Text, BoolVal: v.Bool, Unit: v.Unit, Desc: v.Description,
 	}

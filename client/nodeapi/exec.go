@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
@@ -182,7 +183,7 @@ func receive(frames *frameReader, typed *io.PipeWriter, resize chan driver.Termi
 			return errCallerGone
 		}
 		if f.TTYSize != nil {
-			if size, valid := f.TTYSize.terminalSize(); valid {
+			if size, valid := terminalSize(f.TTYSize); valid {
 				newest(resize, size)
 			}
 		}
@@ -246,8 +247,8 @@ func finish(frames *frameWriter, exit driver.ExitResult, err error) {
 		_, _ = outputStream{frames, stderrFrame}.Write([]byte("nodedrain: " + text + "\r\n"))
 	}
 	// After an error of a write the caller has disconnected.
-	for _, f := range []outputFrame{
-		{Stdout: &bytesFrame{Close: true}}, {Stderr: &bytesFrame{Close: true}}, {Exited: true, Result: &resultFrame{ExitCode: code}},
+	for _, f := range []wire.ExecOutput{
+		{Stdout: &wire.ExecData{Close: true}}, {Stderr: &wire.ExecData{Close: true}}, {Exited: true, Result: &wire.ExecResult{ExitCode: code}},
 	} {
 		if frames.write(f) != nil {
 			return

@@ -13,6 +13,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
@@ -72,15 +73,15 @@ func TestExec_streams(t *testing.T) {
 	}
 	s := w.exec(url.Values{"tty": {"true"}, "command": {`["cat","-"]`}})
 	must.EqOp(t, `exec one/web ["cat" "-"] tty=true`, <-w.tasks.calls)
-	s.send(frame{})
+	s.send(wire.ExecInput{})
 	for width := range 1001 { // the first has no width
-		s.send(frame{TTYSize: &size{Height: 24, Width: width}})
+		s.send(wire.ExecInput{TTYSize: &wire.TerminalSize{Height: 24, Width: width}})
 	}
-	s.send(frame{TTYSize: &size{Height: -1, Width: 1 << 20}})
-	s.send(frame{Stdin: &part{}})
-	s.send(frame{Stdin: &part{Data: []byte("a\x00\xff")}})
-	s.send(frame{Stdin: &part{Data: []byte("b"), Close: true}})
-	s.send(frame{Stdin: &part{Data: []byte("too late")}})
+	s.send(wire.ExecInput{TTYSize: &wire.TerminalSize{Height: -1, Width: 1 << 20}})
+	s.send(wire.ExecInput{Stdin: &wire.ExecData{}})
+	s.send(wire.ExecInput{Stdin: &wire.ExecData{Data: []byte("a\x00\xff")}})
+	s.send(wire.ExecInput{Stdin: &wire.ExecData{Data: []byte("b"), Close: true}})
+	s.send(wire.ExecInput{Stdin: &wire.ExecData{Data: []byte("too late")}})
 	stdout, stderr, code := s.end()
 	must.StrHasSuffix(t, "a\x00\xffb in 1000x24", stdout)
 	must.EqOp(t, "warning", stderr)
@@ -153,7 +154,7 @@ func TestExec_badFrames(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ line, expected string }{
 		"no JSON":  {"hello\n", "nodedrain: the command failed: a frame is malformed: invalid character 'h' looking for beginning of value\r\n"},
-		"no frame": {"[1]\n", "nodedrain: the command failed: a frame is malformed: json: cannot unmarshal array into Go value of type nodeapi.inputFrame\r\n"},
+		"no frame": {"[1]\n", "nodedrain: the command failed: a frame is malformed: json: cannot unmarshal array into Go value of type wire.ExecInput\r\n"},
 		"no bytes": {`{"stdin":{"data":"!"}}` + "\n", "nodedrain: the command failed: a frame is malformed: illegal base64 data at input byte 0\r\n"},
 		"too long": {strings.Repeat(" ", nodeapi.MaxFrame+(8<<10)), "nodedrain: the command failed: a frame has more than 1048576 bytes\r\n"},
 	} {
@@ -222,7 +223,7 @@ func TestExec_bound(t *testing.T) {
 	status, text := w.refusedExec("one", url.Values{"command": {`["ls"]`}})
 	must.EqOp(t, http.StatusTooManyRequests, status)
 	must.EqOp(t, "256 commands of operators run on this node: retry later", text)
-	sessions[0].send(frame{Stdin: &part{Close: true}})
+	sessions[0].send(wire.ExecInput{Stdin: &wire.ExecData{Close: true}})
 	sessions[0].end()
 	w.exec(url.Values{})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
@@ -109,30 +110,6 @@ func (w *world) refusedExec(alloc string, query url.Values) (int, string) {
 	return w.do(q)
 }
 
-// frame is a frame in both directions.
-type frame struct {
-	Stdin   *part   `json:"stdin,omitempty"`
-	TTYSize *size   `json:"tty_size,omitempty"`
-	Stdout  *part   `json:"stdout,omitempty"`
-	Stderr  *part   `json:"stderr,omitempty"`
-	Exited  bool    `json:"exited,omitempty"`
-	Result  *result `json:"result,omitempty"`
-}
-
-type part struct {
-	Data  []byte `json:"data,omitempty"`
-	Close bool   `json:"close,omitempty"`
-}
-
-type size struct {
-	Height int `json:"height,omitempty"`
-	Width  int `json:"width,omitempty"`
-}
-
-type result struct {
-	ExitCode int `json:"exit_code"`
-}
-
 // session is a command that runs, as the servers see it.
 type session struct {
 	w     *world
@@ -161,7 +138,7 @@ func (w *world) exec(query url.Values) *session {
 	return s
 }
 
-func (s *session) send(f frame) {
+func (s *session) send(f wire.ExecInput) {
 	s.w.Helper()
 	line, err := json.Marshal(f)
 	must.NoError(s.w, err)
@@ -170,14 +147,14 @@ func (s *session) send(f frame) {
 }
 
 // next returns the next frame, or false at the end.
-func (s *session) next() (frame, bool) {
+func (s *session) next() (wire.ExecOutput, bool) {
 	s.w.Helper()
 	line, err := s.lines.ReadBytes('\n')
 	if err != nil {
-		return frame{}, false
+		return wire.ExecOutput{}, false
 	}
 	must.LessEq(s.w, nodeapi.MaxFrame+1, len(line))
-	var f frame
+	var f wire.ExecOutput
 	must.NoError(s.w, json.Unmarshal(line, &f))
 	return f, true
 }

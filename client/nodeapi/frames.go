@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
@@ -17,37 +18,6 @@ const MaxFrame = 1 << 20
 
 // chunk is the most output in one frame, in bytes.
 const chunk = 64 << 10
-
-// bytesFrame is a part of a stream of bytes.
-type bytesFrame struct {
-	Data  []byte `json:"data,omitempty"`
-	Close bool   `json:"close,omitempty"`
-}
-
-// sizeFrame is the size of a terminal, in characters.
-type sizeFrame struct {
-	Height int `json:"height,omitempty"`
-	Width  int `json:"width,omitempty"`
-}
-
-// inputFrame is what the caller of a command sends. Without a field it is a sign of life.
-type inputFrame struct {
-	Stdin   *bytesFrame `json:"stdin,omitempty"`
-	TTYSize *sizeFrame  `json:"tty_size,omitempty"`
-}
-
-// outputFrame is what a command sends. Without a field it is a sign of life.
-type outputFrame struct {
-	Stdout *bytesFrame  `json:"stdout,omitempty"`
-	Stderr *bytesFrame  `json:"stderr,omitempty"`
-	Exited bool         `json:"exited,omitempty"`
-	Result *resultFrame `json:"result,omitempty"`
-}
-
-// resultFrame is how a command ended.
-type resultFrame struct {
-	ExitCode int `json:"exit_code"`
-}
 
 // badFrame states why a line is no frame.
 type badFrame struct{ why string }
@@ -61,12 +31,12 @@ func newFrameReader(r *bufio.Reader) *frameReader { return &frameReader{lines: r
 
 // next returns the next frame. The error is a [badFrame], or that of the connection: io.EOF at its end, also
 // in the midst of a line.
-func (r *frameReader) next() (inputFrame, error) {
+func (r *frameReader) next() (wire.ExecInput, error) {
 	var line []byte
 	for {
 		part, err := r.lines.ReadSlice('\n')
 		if len(line)+len(part) > MaxFrame+1 {
-			return inputFrame{}, &badFrame{fmt.Sprintf("a frame has more than %d bytes", MaxFrame)}
+			return wire.ExecInput{}, &badFrame{fmt.Sprintf("a frame has more than %d bytes", MaxFrame)}
 		}
 		if err == nil && line == nil {
 			line = part // it is decoded before the next read
@@ -77,18 +47,18 @@ func (r *frameReader) next() (inputFrame, error) {
 			break
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return inputFrame{}, err
+			return wire.ExecInput{}, err
 		}
 	}
-	var f inputFrame
+	var f wire.ExecInput
 	if err := json.Unmarshal(line, &f); err != nil {
-		return inputFrame{}, &badFrame{"a frame is malformed: " + err.Error()}
+		return wire.ExecInput{}, &badFrame{"a frame is malformed: " + err.Error()}
 	}
 	return f, nil
 }
 
 // terminalSize returns the size, and false for one that no terminal has.
-func (s *sizeFrame) terminalSize() (driver.TerminalSize, bool) {
+func terminalSize(s *wire.TerminalSize) (driver.TerminalSize, bool) {
 	const most = 1<<16 - 1
 	if s.Height < 1 || s.Width < 1 || s.Height > most || s.Width > most {
 		return driver.TerminalSize{}, false
@@ -111,7 +81,7 @@ func newFrameWriter(to io.Writer) *frameWriter {
 	return &frameWriter{turn: make(chan struct{}, 1), to: to}
 }
 
-func (w *frameWriter) write(f outputFrame) error {
+func (w *frameWriter) write(f wire.ExecOutput) error {
 	line, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -146,7 +116,7 @@ func (w *frameWriter) alive() error {
 	select {
 	case w.turn <- struct{}{}:
 		<-w.turn
-		return w.write(outputFrame{})
+		return w.write(wire.ExecOutput{})
 	default:
 		return nil
 	}
@@ -155,14 +125,14 @@ func (w *frameWriter) alive() error {
 // outputStream writes one stream of a command as frames.
 type outputStream struct {
 	frames *frameWriter
-	wrap   func(*bytesFrame) outputFrame
+	wrap   func(*wire.ExecData) wire.ExecOutput
 }
 
 // Write implements [io.Writer].
 func (s outputStream) Write(data []byte) (n int, err error) {
 	for len(data) > 0 {
 		part := data[:min(len(data), chunk)]
-		if err := s.frames.write(s.wrap(&bytesFrame{Data: part})); err != nil {
+		if err := s.frames.write(s.wrap(&wire.ExecData{Data: part})); err != nil {
 			return n, err
 		}
 		n, data = n+len(part), data[len(part):]
@@ -170,5 +140,5 @@ func (s outputStream) Write(data []byte) (n int, err error) {
 	return n, nil
 }
 
-func stdoutFrame(b *bytesFrame) outputFrame { return outputFrame{Stdout: b} }
-func stderrFrame(b *bytesFrame) outputFrame { return outputFrame{Stderr: b} }
+func stdoutFrame(b *wire.ExecData) wire.ExecOutput { return wire.ExecOutput{Stdout: b} }
+func stderrFrame(b *wire.ExecData) wire.ExecOutput { return wire.ExecOutput{Stderr: b} }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // FuzzFrames reads a stream as frames. It must agree with a decoder of whole lines.
@@ -22,7 +24,7 @@ func FuzzFrames(f *testing.F) {
 		lines := bytes.SplitAfter(stream, []byte("\n"))
 		for _, line := range lines[:len(lines)-1] {
 			got, err := r.next()
-			var expected inputFrame
+			var expected wire.ExecInput
 			if json.Unmarshal(line, &expected) != nil {
 				must.Error(t, err)
 				must.False(t, errors.Is(err, io.EOF))
@@ -31,7 +33,7 @@ func FuzzFrames(f *testing.F) {
 			must.NoError(t, err)
 			must.Eq(t, expected, got)
 			if got.TTYSize != nil {
-				size, valid := got.TTYSize.terminalSize()
+				size, valid := terminalSize(got.TTYSize)
 				must.EqOp(t, valid, size.Height > 0 && size.Width > 0)
 			}
 		}
@@ -60,8 +62,8 @@ func TestFrames_forms(t *testing.T) {
 	_, err = outputStream{w, stderrFrame}.Write([]byte("b"))
 	must.NoError(t, err)
 	must.NoError(t, w.alive())
-	must.NoError(t, w.write(outputFrame{Stdout: &bytesFrame{Close: true}}))
-	must.NoError(t, w.write(outputFrame{Exited: true, Result: &resultFrame{}}))
+	must.NoError(t, w.write(wire.ExecOutput{Stdout: &wire.ExecData{Close: true}}))
+	must.NoError(t, w.write(wire.ExecOutput{Exited: true, Result: &wire.ExecResult{}}))
 	must.EqOp(t, `{"stdout":{"data":"YQ=="}}
 {"stderr":{"data":"Yg=="}}
 {}

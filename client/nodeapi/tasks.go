@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
@@ -124,12 +125,9 @@ func checkRunning(t Task) error {
 	return nil
 }
 
-// signalRequest is the body of a signal.
-type signalRequest struct{ Signal, Task string }
-
 // signal answers PUT /v1/client/allocation/{id}/signal. Without a task it signals all that run.
 func (h *Handler) signal(w http.ResponseWriter, r *http.Request) error {
-	var q signalRequest
+	var q wire.SignalRequest
 	if err := readBody(w, r, &q); err != nil {
 		return err
 	}
@@ -155,7 +153,7 @@ func (h *Handler) signal(w http.ResponseWriter, r *http.Request) error {
 }
 
 // signalled are the tasks that a request signals: each of them can take the signal.
-func signalled(tasks []Task, q signalRequest) (to []Task, err error) {
+func signalled(tasks []Task, q wire.SignalRequest) (to []Task, err error) {
 	switch {
 	case q.Signal == "":
 		return nil, refuse(http.StatusBadRequest, "Signal is missing, such as SIGHUP")
@@ -191,16 +189,10 @@ func signalled(tasks []Task, q signalRequest) (to []Task, err error) {
 	return to, nil
 }
 
-// restartRequest is the body of a restart.
-type restartRequest struct {
-	TaskName string
-	AllTasks bool
-}
-
 // restart answers PUT /v1/client/allocation/{id}/restart, when the node has the restart on disk. The tasks
 // stop and start later.
 func (h *Handler) restart(w http.ResponseWriter, r *http.Request) error {
-	var q restartRequest
+	var q wire.RestartRequest
 	if err := readBody(w, r, &q); err != nil {
 		return err
 	}
