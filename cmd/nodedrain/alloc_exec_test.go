@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,33 +16,31 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
-
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
-// say sends a message of a command.
-func say(conn *websocket.Conn, m wire.ExecOutput) { _ = conn.WriteJSON(m) }
+// send sends a message of a command.
+func send(conn *websocket.Conn, m wire.ExecOutput) { _ = conn.WriteJSON(m) }
 
 // exits ends a command.
 func exits(conn *websocket.Conn, code int) {
-	say(conn, wire.ExecOutput{Exited: true, Result: &wire.ExecResult{ExitCode: code}})
+	send(conn, wire.ExecOutput{Exited: true, Result: &wire.ExecResult{ExitCode: code}})
 }
 
-// hear returns the next message with content.
-func hear(conn *websocket.Conn) (m wire.ExecInput, err error) {
+// receive returns the next message with content.
+func receive(conn *websocket.Conn) (m wire.ExecInput, err error) {
 	for err == nil && m.Stdin == nil && m.TTYSize == nil {
 		err = conn.ReadJSON(&m)
 	}
 	return m, err
 }
 
-// echo is a command that writes its question to its error output and its input to its output, and exits
+// echo is a command that writes its request to its error output and its input to its output, and exits
 // with 7.
 func echo(q url.Values, conn *websocket.Conn) {
-	say(conn, wire.ExecOutput{})
-	say(conn, wire.ExecOutput{Stderr: &wire.ExecData{Data: []byte(q.Get("task") + " " + q.Get("command") + " " + q.Get("tty"))}})
+	send(conn, wire.ExecOutput{})
+	send(conn, wire.ExecOutput{Stderr: &wire.ExecData{Data: []byte(q.Get("task") + " " + q.Get("command") + " " + q.Get("tty"))}})
 	for {
-		m, err := hear(conn)
+		m, err := receive(conn)
 		switch {
 		case err != nil:
 			return
@@ -51,7 +48,7 @@ func echo(q url.Values, conn *websocket.Conn) {
 			exits(conn, 7)
 			return
 		case m.Stdin != nil:
-			say(conn, wire.ExecOutput{Stdout: m.Stdin})
+			send(conn, wire.ExecOutput{Stdout: m.Stdin})
 		}
 	}
 }
@@ -74,11 +71,10 @@ func TestAllocExec(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
-			var out, errs bytes.Buffer
-			code := f.command(t.Context(), cli.Stdio{In: strings.NewReader(c.in), Out: &out, Errs: &errs}, append([]string{"alloc", "exec"}, strings.Fields(c.args)...)...)
+			code, out, errs := commandAt(t.Context(), f.URL, c.in, "alloc exec "+c.args)
 			must.Eq(t, 7, code)
-			must.Eq(t, c.out, out.String())
-			must.Eq(t, c.errs, errs.String())
+			must.Eq(t, c.out, out)
+			must.Eq(t, c.errs, errs)
 		})
 	}
 }
@@ -97,11 +93,10 @@ func TestAllocExec_mistakes(t *testing.T) {
 		"a1 -- ":             "This command takes two or more arguments",
 		"-address x:1 a1 ls": "Error querying allocation:",
 	} {
-		var out, errs bytes.Buffer
-		code := f.command(t.Context(), cli.Stdio{In: strings.NewReader(""), Out: &out, Errs: &errs}, append([]string{"alloc", "exec"}, strings.Fields(args)...)...)
+		code, out, errs := commandAt(t.Context(), f.URL, "", "alloc exec "+args)
 		must.One(t, code, must.Sprint(args))
-		must.StrContains(t, errs.String(), want)
-		must.Eq(t, "", out.String())
+		must.StrContains(t, errs, want)
+		must.Eq(t, "", out)
 	}
 	code, out, _ := command(t.Context(), "alloc exec -h")
 	must.Zero(t, code)
@@ -129,9 +124,9 @@ func TestAllocExec_broken(t *testing.T) {
 			t.Parallel()
 			f := startFixtureNode(t)
 			f.exec = c.exec
-			var out, errs bytes.Buffer
-			must.One(t, f.command(t.Context(), cli.Stdio{In: strings.NewReader(""), Out: &out, Errs: &errs}, "alloc", "exec", "a1", "ls"))
-			must.StrContains(t, errs.String(), c.want)
+			code, _, errs := commandAt(t.Context(), f.URL, "", "alloc exec a1 ls")
+			must.One(t, code)
+			must.StrContains(t, errs, c.want)
 		})
 	}
 }
@@ -143,19 +138,19 @@ func TestAllocExec_interrupted(t *testing.T) {
 	gone := make(chan struct{})
 	f.exec = func(_ url.Values, conn *websocket.Conn) {
 		defer close(gone)
-		say(conn, wire.ExecOutput{Stdout: &wire.ExecData{Data: []byte("ready")}})
+		send(conn, wire.ExecOutput{Stdout: &wire.ExecData{Data: []byte("ready")}})
 		for {
-			if _, err := hear(conn); err != nil {
+			if _, err := receive(conn); err != nil {
 				return
 			}
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var errs bytes.Buffer
 	in, _ := io.Pipe() // it never has input
-	must.Eq(t, 130, f.command(ctx, cli.Stdio{In: in, Out: &watching{words: "ready", do: cancel}, Errs: &errs}, "alloc", "exec", "a1", "ls"))
-	must.Eq(t, "", errs.String())
+	code, errs := runAt(ctx, f.URL, in, &watching{words: "ready", do: cancel}, "alloc", "exec", "a1", "ls")
+	must.Eq(t, 130, code)
+	must.Eq(t, "", errs)
 	<-gone
 }
 
@@ -190,17 +185,17 @@ func TestAllocExec_terminal(t *testing.T) {
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	must.NoError(t, err)
 	f := startFixtureNode(t)
-	var heard []string
+	var received []string
 	f.exec = func(q url.Values, conn *websocket.Conn) {
-		heard = append(heard, "tty "+q.Get("tty"))
-		for len(heard) < 4 {
-			m, err := hear(conn)
+		received = append(received, "tty "+q.Get("tty"))
+		for len(received) < 4 {
+			m, err := receive(conn)
 			if err != nil {
 				return
 			}
 			text, _ := json.Marshal(m)
-			heard = append(heard, string(text))
-			switch len(heard) {
+			received = append(received, string(text))
+			switch len(received) {
 			case 2:
 				_, _ = user.WriteString("\x03")
 			case 3:
@@ -210,11 +205,11 @@ func TestAllocExec_terminal(t *testing.T) {
 		}
 		exits(conn, 0)
 	}
-	var errs bytes.Buffer
-	must.Zero(t, f.command(t.Context(), cli.Stdio{In: program, Out: program, Errs: &errs}, "alloc", "exec", "a1", "sh"), must.Sprint(&errs))
+	code, errs := runAt(t.Context(), f.URL, program, program, "alloc", "exec", "a1", "sh")
+	must.Zero(t, code, must.Sprint(errs))
 	must.Eq(t, []string{
 		"tty true", `{"tty_size":{"height":24,"width":80}}`, `{"stdin":{"data":"Aw=="}}`, `{"tty_size":{"height":50,"width":132}}`,
-	}, heard)
+	}, received)
 	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	must.NoError(t, err)
 	must.Eq(t, before, after)
@@ -228,12 +223,12 @@ func TestAllocExec_escape(t *testing.T) {
 	f.exec = func(_ url.Values, conn *websocket.Conn) {
 		_, _ = user.WriteString("~.")
 		for {
-			if _, err := hear(conn); err != nil {
+			if _, err := receive(conn); err != nil {
 				return
 			}
 		}
 	}
-	var errs bytes.Buffer
-	must.Eq(t, 130, f.command(t.Context(), cli.Stdio{In: program, Out: program, Errs: &errs}, "alloc", "exec", "a1", "sh"))
-	must.Eq(t, "", errs.String())
+	code, errs := runAt(t.Context(), f.URL, program, program, "alloc", "exec", "a1", "sh")
+	must.Eq(t, 130, code)
+	must.Eq(t, "", errs)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
-
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // A followed log goes on after lost connections and over a rotation, prints nothing twice and leaves
@@ -37,9 +34,8 @@ func TestAllocLogs_followsThroughLostConnections(t *testing.T) {
 					f.end(0)
 				}()
 			}}
-			var errs bytes.Buffer
-			code := f.command(t.Context(), cli.Stdio{Out: out, Errs: &errs}, append([]string{"alloc", "logs"}, append(args, "a1")...)...)
-			must.Zero(t, code, must.Sprint(&errs))
+			code, errs := runAt(t.Context(), f.URL, nil, out, append([]string{"alloc", "logs"}, append(args, "a1")...)...)
+			must.Zero(t, code, must.Sprint(errs))
 			must.Eq(t, want, out.String())
 		})
 	}
@@ -59,10 +55,10 @@ func TestAllocLogs_followsARestartedNode(t *testing.T) {
 			f.end(0)
 		}()
 	}}
-	var errs bytes.Buffer
-	must.Zero(t, f.command(t.Context(), cli.Stdio{Out: out, Errs: &errs}, "alloc", "logs", "-f", "a1"), must.Sprint(&errs))
+	code, errs := runAt(t.Context(), f.URL, nil, out, "alloc", "logs", "-f", "a1")
+	must.Zero(t, code, must.Sprint(errs))
 	must.Eq(t, "one\ntwo\nthree\nfour\n", out.String())
-	lines := strings.Split(errs.String(), "\n")
+	lines := strings.Split(errs, "\n")
 	must.SliceLen(t, 3, lines)
 	must.StrHasPrefix(t, "the log cannot be read, retrying: ", lines[0])
 	must.Eq(t, "the log continues", lines[1])
@@ -74,10 +70,10 @@ func TestAllocLogs_olderServer(t *testing.T) {
 	f := startFixtureNode(t)
 	f.older = true
 	out := &watching{words: "three\n", do: func() { go f.CloseClientConnections() }}
-	var errs bytes.Buffer
-	must.One(t, f.command(t.Context(), cli.Stdio{Out: out, Errs: &errs}, "alloc", "logs", "-f", "a1"))
+	code, errs := runAt(t.Context(), f.URL, nil, out, "alloc", "logs", "-f", "a1")
+	must.One(t, code)
 	must.Eq(t, "one\ntwo\nthree\n", out.String())
-	must.StrContains(t, errs.String(), "Error reading the log: the server cannot continue the log at the same line")
+	must.StrContains(t, errs, "Error reading the log: the server cannot continue the log at the same line")
 }
 
 // An interrupt ends a followed log with 130; a closed output ends it with 1.
@@ -86,12 +82,13 @@ func TestAllocLogs_ends(t *testing.T) {
 	f := startFixtureNode(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &watching{words: "three\n", do: cancel}
-	var errs bytes.Buffer
-	must.Eq(t, 130, f.command(ctx, cli.Stdio{Out: out, Errs: &errs}, "alloc", "logs", "-f", "a1"))
-	must.Eq(t, "", errs.String())
+	code, errs := runAt(ctx, f.URL, nil, out, "alloc", "logs", "-f", "a1")
+	must.Eq(t, 130, code)
+	must.Eq(t, "", errs)
 
-	must.One(t, f.command(t.Context(), cli.Stdio{Out: closedOutput{}, Errs: &errs}, "alloc", "logs", "-f", "a1"))
-	must.StrContains(t, errs.String(), "Error reading the log: the output is closed")
+	code, errs = runAt(t.Context(), f.URL, nil, closedOutput{}, "alloc", "logs", "-f", "a1")
+	must.One(t, code)
+	must.StrContains(t, errs, "Error reading the log: the output is closed")
 }
 
 // closedOutput is the output of a command whose reader has gone.
@@ -110,10 +107,10 @@ func TestAllocLogs_emptyLog(t *testing.T) {
 		f.write(0, "new\n")
 		f.end(0)
 	}()
-	var out, errs bytes.Buffer
-	must.Zero(t, f.command(t.Context(), cli.Stdio{Out: &out, Errs: &errs}, "alloc", "logs", "-f", "-n", "3", "a1"), must.Sprint(&errs))
-	must.Eq(t, "new\n", out.String())
-	must.Eq(t, "web.stdout.0: file deleted\n", errs.String())
+	code, out, errs := commandAt(t.Context(), f.URL, "", "alloc logs -f -n 3 a1")
+	must.Zero(t, code, must.Sprint(errs))
+	must.Eq(t, "new\n", out)
+	must.Eq(t, "web.stdout.0: file deleted\n", errs)
 }
 
 // Long lines make the search for the last ones go further back.
@@ -122,7 +119,7 @@ func TestAllocLogs_longLines(t *testing.T) {
 	f := startFixtureNode(t)
 	long := strings.Repeat("x", 1000) + "\n"
 	f.change(func() { f.files = map[string]string{"alloc/logs/web.stdout.0": "first\n" + long + long + long} })
-	var out, errs bytes.Buffer
-	must.Zero(t, f.command(t.Context(), cli.Stdio{Out: &out, Errs: &errs}, "alloc", "logs", "-n", "2", "a1"), must.Sprint(&errs))
-	must.Eq(t, long+long, out.String())
+	code, out, errs := commandAt(t.Context(), f.URL, "", "alloc logs -n 2 a1")
+	must.Zero(t, code, must.Sprint(errs))
+	must.Eq(t, long+long, out)
 }

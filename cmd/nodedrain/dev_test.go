@@ -49,7 +49,7 @@ func TestDev_joinsServers(t *testing.T) {
 	for range 2 {
 		ctx, end := context.WithCancel(ctx)
 		registered := false
-		line := "dev -simulated -servers " + c.asked.Address() + " -nodes 1 -name mine -class general"
+		line := "dev -simulated -servers " + c.api.Address() + " -nodes 1 -name mine -class general"
 		code, _, errs := watched(ctx, c, line, `" is registered: mine-1`, func() {
 			registered = true
 			go func() {
@@ -61,7 +61,7 @@ func TestDev_joinsServers(t *testing.T) {
 		must.True(t, registered)
 		must.Positive(t, runsOn(c, "mine-1"))
 	}
-	nodes, _, err := c.asked.Nodes(ctx, client.NodesQuery{Query: client.Query{Filter: `Name == "mine-1"`}})
+	nodes, _, err := c.api.Nodes(ctx, client.NodesQuery{Query: client.Query{Filter: `Name == "mine-1"`}})
 	must.NoError(t, err)
 	must.SliceLen(t, 1, nodes)
 	must.False(t, strings.Contains(nodes[0].ID, "mine"))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
@@ -358,14 +356,6 @@ func startFixtureNode(t *testing.T) *fixtureNode {
 	f := newFixtureNode()
 	t.Cleanup(f.Close)
 	return f
-}
-
-// command runs a command against the fixture.
-func (f *fixtureNode) command(ctx context.Context, std cli.Stdio, args ...string) (code int) {
-	std.Getenv = func(name string) string {
-		return map[string]string{client.EnvAddress: f.URL}[name]
-	}
-	return run(ctx, args, std)
 }
 
 // follows waits until n followed logs were begun.

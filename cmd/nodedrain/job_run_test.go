@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,9 +10,6 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
-
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
 )
 
@@ -36,14 +32,11 @@ func TestJobRun_unchanged(t *testing.T) {
 		`{"Job": ` + job + `}`:         `{"Job": ` + job + `}`,
 		` {"job": ` + job + `}` + "\n": `{"job": ` + job + `}`,
 	} {
-		var out, errs bytes.Buffer
-		code := run(t.Context(), []string{"job", "run", "-detach", "-"}, cli.Stdio{In: strings.NewReader(input), Out: &out, Errs: &errs, Getenv: func(name string) string {
-			return map[string]string{client.EnvAddress: server.URL}[name]
-		}})
-		must.Zero(t, code, must.Sprint(&errs))
+		code, out, errs := commandAt(t.Context(), server.URL, input, "job run -detach -")
+		must.Zero(t, code, must.Sprint(errs))
 		must.Eq(t, withoutSpace("PUT /v1/jobs "+want), withoutSpace(sent))
-		must.Eq(t, "Job registered: evaluation e1\n", out.String())
-		must.Eq(t, "Warning: first\nWarning: second\n", errs.String())
+		must.Eq(t, "Job registered: evaluation e1\n", out)
+		must.Eq(t, "Warning: first\nWarning: second\n", errs)
 	}
 }
 
@@ -75,11 +68,9 @@ func TestJobRun_leftAsItIs(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	register := func() (int, string) {
-		var out, errs bytes.Buffer
-		code := run(t.Context(), []string{"job", "run", "-"}, cli.Stdio{In: strings.NewReader(`{"ID": "shop", "Namespace": "shops"}`), Out: &out, Errs: &errs,
-			Getenv: func(name string) string { return map[string]string{client.EnvAddress: server.URL}[name] }})
-		must.Eq(t, "", errs.String())
-		return code, out.String()
+		code, out, errs := commandAt(t.Context(), server.URL, `{"ID": "shop", "Namespace": "shops"}`, "job run -")
+		must.Eq(t, "", errs)
+		return code, out
 	}
 	code, out := register()
 	must.Zero(t, code)

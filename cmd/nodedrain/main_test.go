@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,8 +13,10 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
 // A wrong command line gives an error that names the mistake, and nothing starts.
@@ -111,6 +115,22 @@ func TestRun_interrupted(t *testing.T) {
 // command runs a command line.
 func command(ctx context.Context, line string) (code int, out, errs string) {
 	return clitest.Program(commands)(ctx, line)
+}
+
+// runAt runs a command against a server.
+func runAt(ctx context.Context, url string, in io.Reader, out io.Writer, args ...string) (code int, errs string) {
+	var stderr bytes.Buffer
+	code = run(ctx, args, cli.Stdio{In: in, Out: out, Errs: &stderr, Getenv: func(name string) string {
+		return map[string]string{client.EnvAddress: url}[name]
+	}})
+	return code, stderr.String()
+}
+
+// commandAt runs a command line against a server.
+func commandAt(ctx context.Context, url, input, line string) (code int, out, errs string) {
+	var stdout bytes.Buffer
+	code, errs = runAt(ctx, url, strings.NewReader(input), &stdout, strings.Fields(line)...)
+	return code, stdout.String(), errs
 }
 
 var rewrite = flag.Bool("rewrite", false, "write the results of tests into testdata; read the diff before you commit it")

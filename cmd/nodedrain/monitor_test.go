@@ -22,7 +22,7 @@ import (
 )
 
 // watching is the output of a command. It calls a function once, when the command has written
-// given words.
+// certain words.
 type watching struct {
 	words string
 	do    func()
@@ -50,17 +50,11 @@ func (w *watching) String() string {
 	return w.text.String()
 }
 
-// watched runs a command against a cluster and calls a function when it has written given words.
+// watched runs a command against a cluster and calls a function when it has written certain words.
 func watched(ctx context.Context, c *scriptCluster, line, words string, do func()) (code int, out, errs string) {
 	stdout := &watching{words: words, do: do}
-	var stderr bytes.Buffer
-	code = run(ctx, strings.Fields(line), cli.Stdio{In: strings.NewReader(""), Out: stdout, Errs: &stderr, Getenv: func(name string) string {
-		if name == client.EnvAddress {
-			return c.asked.Address()
-		}
-		return ""
-	}})
-	return code, stdout.String(), stderr.String()
+	code, errs = runAt(ctx, c.api.Address(), strings.NewReader(""), stdout, strings.Fields(line)...)
+	return code, stdout.String(), errs
 }
 
 // startScriptCluster starts a cluster for a test.
@@ -115,12 +109,12 @@ func TestMonitor_exitCodes(t *testing.T) {
 	must.Zero(t, code, must.Sprint(errs))
 }
 
-// A watch continues at the next server when its server is lost, and says so.
+// A monitor continues at the next server when its server is lost, and reports it.
 func TestMonitor_nextServer(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{}, 8)
+	requested := make(chan struct{}, 8)
 	first := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
+		requested <- struct{}{}
 		<-r.Context().Done()
 	}))
 	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -136,7 +130,7 @@ func TestMonitor_nextServer(t *testing.T) {
 	must.NoError(t, err)
 	t.Cleanup(c.Close)
 	go func() {
-		<-asked
+		<-requested
 		first.CloseClientConnections()
 		first.Close()
 	}()
@@ -148,12 +142,12 @@ func TestMonitor_nextServer(t *testing.T) {
 }
 
 // Each read blocks for a state newer than the last answer: a monitor reads no state twice.
-func TestMonitor_asksForNews(t *testing.T) {
+func TestMonitor_readsNoStateTwice(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	asked := map[string][]string{}
-	// answered are the answers in order; the last one ends the drain.
-	answered := map[string][]string{
+	indexes := map[string][]string{}
+	// bodies are the answers in order; the last one ends the drain.
+	bodies := map[string][]string{
 		"/v1/node/n1": {
 			`{"ID":"n1","Drain":true,"DrainStrategy":{}}`, `{"ID":"n1","Drain":true,"DrainStrategy":{}}`, `{"ID":"n1"}`,
 		},
@@ -164,13 +158,13 @@ func TestMonitor_asksForNews(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		answers, known := answered[r.URL.Path]
+		answers, known := bodies[r.URL.Path]
 		if !known {
 			http.NotFound(w, r)
 			return
 		}
-		n := len(asked[r.URL.Path])
-		asked[r.URL.Path] = append(asked[r.URL.Path], r.URL.Query().Get("index"))
+		n := len(indexes[r.URL.Path])
+		indexes[r.URL.Path] = append(indexes[r.URL.Path], r.URL.Query().Get("index"))
 		w.Header().Set("X-Nomad-Index", strconv.Itoa(10*(n+1)))
 		_, _ = io.WriteString(w, answers[min(n, len(answers)-1)])
 	}))
@@ -184,8 +178,8 @@ func TestMonitor_asksForNews(t *testing.T) {
 
 	mu.Lock()
 	defer mu.Unlock()
-	must.Eq(t, []string{"7", "10", "20"}, asked["/v1/node/n1"][:3]) // more follow until the allocations have stopped
-	must.Eq(t, []string{"", "10", "20"}, asked["/v1/node/n1/allocations"][:3])
+	must.Eq(t, []string{"7", "10", "20"}, indexes["/v1/node/n1"][:3]) // more follow until the allocations have stopped
+	must.Eq(t, []string{"", "10", "20"}, indexes["/v1/node/n1/allocations"][:3])
 	must.StrContains(t, out.String(), "Drain complete for node n1")
 	must.StrContains(t, out.String(), `All allocations on node "n1" have stopped`)
 }

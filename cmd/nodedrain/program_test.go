@@ -1,29 +1,28 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
-
-	hashicorp "github.com/hashicorp/cli"
-
-	"flag"
 	"strings"
 	"testing"
 
+	hashicorp "github.com/hashicorp/cli"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/client"
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/dev"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/sim"
 )
 
-// The help of the operators' commands matches its golden file and names every option.
-func TestOperator_help(t *testing.T) {
+// The help of a command matches its golden file and names every option.
+func TestHelp(t *testing.T) {
 	t.Parallel()
 	flags := map[string]*flag.FlagSet{
-		"client": new(client.Flags).Set(),
-		"dev":    dev.Command().FlagSet("dev"),
+		"client":     new(client.Flags).Set(),
+		"sim run":    new(sim.RunFlags).Set(),
+		"sim swarm":  new(sim.SwarmFlags).Set(),
+		"sim shrink": new(sim.ShrinkFlags).Set(),
 	}
 	for name, factory := range commands(t.Context(), cli.Stdio{}) {
 		file := "help/" + strings.ReplaceAll(name, " ", "_") + ".golden"
@@ -109,23 +108,5 @@ func TestNodeDrain_conflicts(t *testing.T) {
 			must.StrHasPrefix(t, c.want, errs)
 			must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
 		})
-	}
-}
-
-// Help matches its golden file and names every option.
-func TestSim_help(t *testing.T) {
-	t.Parallel()
-	for name, set := range map[string]*flag.FlagSet{
-		"sim":        flag.NewFlagSet("", flag.ContinueOnError),
-		"sim run":    new(sim.RunFlags).Set(),
-		"sim swarm":  new(sim.SwarmFlags).Set(),
-		"sim shrink": new(sim.ShrinkFlags).Set(),
-	} {
-		for _, help := range []string{" -h", " --help"} {
-			code, out, _ := command(t.Context(), name+help)
-			must.Zero(t, code)
-			golden(t, "help/"+strings.ReplaceAll(name, " ", "_")+".golden", out)
-			set.VisitAll(func(f *flag.Flag) { must.StrContains(t, out, "-"+f.Name) })
-		}
 	}
 }

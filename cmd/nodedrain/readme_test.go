@@ -7,10 +7,6 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
-
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
-
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // The README's commands work as written, line by line.
@@ -20,13 +16,11 @@ func TestReadme_operators(t *testing.T) {
 	lines := readmeLines(t, "<!-- operators -->")
 	must.Positive(t, len(lines))
 	for _, line := range lines {
-		args := typed(line)
+		args := words(line)
 		must.Eq(t, "nodedrain", args[0])
-		var out, errs strings.Builder
-		code := run(ctx, args[1:], cli.Stdio{In: strings.NewReader(""), Out: &out, Errs: &errs, Getenv: func(name string) string {
-			return map[string]string{client.EnvAddress: c.asked.Address()}[name]
-		}})
-		must.Zero(t, code, must.Sprintf("%s\n%s%s", line, &out, &errs))
+		var out strings.Builder
+		code, errs := runAt(ctx, c.api.Address(), strings.NewReader(""), &out, args[1:]...)
+		must.Zero(t, code, must.Sprintf("%s\n%s%s", line, &out, errs))
 		must.NotEq(t, "", out.String())
 	}
 }
@@ -40,12 +34,9 @@ func TestOperatorsGuide_job(t *testing.T) {
 	_, below, found := strings.Cut(string(text), "<!-- job -->\n```json\n")
 	must.True(t, found)
 	body, _, _ := strings.Cut(below, "\n```")
-	var out, errs strings.Builder
-	code := run(ctx, []string{"job", "run", "-"}, cli.Stdio{In: strings.NewReader(body), Out: &out, Errs: &errs, Getenv: func(name string) string {
-		return map[string]string{client.EnvAddress: c.asked.Address()}[name]
-	}})
-	must.Zero(t, code, must.Sprint(out.String(), errs.String()))
-	must.Eq(t, "", errs.String())
+	code, out, errs := commandAt(ctx, c.api.Address(), body, "job run -")
+	must.Zero(t, code, must.Sprint(out, errs))
+	must.Eq(t, "", errs)
 }
 
 // readmeLines returns the lines of the code block below a mark.
@@ -60,8 +51,8 @@ func readmeLines(t *testing.T, mark string) []string {
 	return strings.Split(block, "\n")
 }
 
-// typed splits a line like a shell, as far as the README needs it.
-func typed(line string) (args []string) {
+// words splits a line like a shell, as far as the README needs it.
+func words(line string) (args []string) {
 	for i, part := range strings.Split(line, `"`) {
 		if i%2 == 1 {
 			args = append(args, part)

@@ -86,7 +86,7 @@ const scriptAllocs = 2 + 3 + 4 + 2 + 1 + 2
 // simulated clients. It applies the clients' reports.
 type scriptCluster struct {
 	*agent.Agent
-	asked  *client.Client
+	api    *client.Client
 	writer httpapi.Writer
 	fleet  *simclient.Fleet
 	// life ends when stop begins; running counts the fleet's goroutine, and that of the
@@ -119,7 +119,7 @@ func newScriptCluster(ctx context.Context, access httpapi.Access, token string) 
 		return nil, err
 	}
 	c.writer = c.Backend().Writer
-	if c.asked, err = client.New(client.Config{Address: "http://" + c.HTTPAddr(), Token: token}); err != nil {
+	if c.api, err = client.New(client.Config{Address: "http://" + c.HTTPAddr(), Token: token}); err != nil {
 		return c, err
 	}
 	if c.fleet, err = simclient.New(simclient.Options{
@@ -180,8 +180,8 @@ func (c *scriptCluster) Report(reports []cluster.AllocReport, reply func(applied
 func (c *scriptCluster) stop() error {
 	c.end()
 	c.running.Wait()
-	if c.asked != nil {
-		c.asked.Close()
+	if c.api != nil {
+		c.api.Close()
 	}
 	return c.Agent.Stop()
 }
@@ -205,10 +205,10 @@ func (c *scriptCluster) awaitRunning(ctx context.Context) error {
 }
 
 // await checks a condition after every change of the state, until it holds.
-func (c *scriptCluster) await(ctx context.Context, ask func() (bool, error)) error {
+func (c *scriptCluster) await(ctx context.Context, holds func() (bool, error)) error {
 	for {
 		changed := c.Server().Store().Snapshot().Index()
-		if done, err := ask(); done || err != nil {
+		if done, err := holds(); done || err != nil {
 			return err
 		}
 		for c.Server().Store().Snapshot().Index() == changed {

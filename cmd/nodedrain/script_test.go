@@ -38,9 +38,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"await": awaitInScript,
-			"api":   askInScript,
-
+			"await":    awaitInScript,
+			"api":      requestInScript,
 			"register": registerInScript,
 		},
 	})
@@ -83,7 +82,7 @@ func setUpScript(env *testscript.Env) error {
 	}
 	env.Values[scriptKey{}] = c
 	for name, value := range map[string]string{
-		"NOMAD_ADDR": c.asked.Address(), "HOME": env.WorkDir, "TZ": "UTC",
+		"NOMAD_ADDR": c.api.Address(), "HOME": env.WorkDir, "TZ": "UTC",
 		"PINNED": pinnedNode, "FIRST": firstNode, "SECOND": secondNode, "SLOW": slowNode,
 	} {
 		env.Setenv(name, value)
@@ -147,8 +146,8 @@ func registerInScript(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// askInScript is "api METHOD PATH [BODY]": it sends a request and prints the answer.
-func askInScript(ts *testscript.TestScript, neg bool, args []string) {
+// requestInScript is "api METHOD PATH [BODY]": it sends a request and prints the answer.
+func requestInScript(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: api METHOD PATH [BODY]")
 	}

@@ -11,14 +11,11 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
-
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
-// A volume is detached from the node with a claim on it that a prefix or a name means. The node itself may
-// be gone. Regression: the empty prefix meant the only node with a claim.
+// A volume is detached from the node with a claim on it that has a prefix or a name. The node itself may
+// be gone. Regression: the empty prefix stood for the only node with a claim.
 func TestVolumeDetach_node(t *testing.T) {
 	t.Parallel()
 	const first, second, other = "aa11-1", "aa11-1-2", "bb22-3"
@@ -40,16 +37,14 @@ func TestVolumeDetach_node(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(wire.Volume{ID: "data", Claims: []wire.VolumeClaim{{NodeID: first}, {NodeID: second}, {NodeID: other}, {NodeID: other}}})
 	}))
 	t.Cleanup(server.Close)
-	for given, want := range map[string]string{
+	for node, want := range map[string]string{
 		"bb": other + " false", "BB22-3": other + " false", second: second + " false", first: first + " false", "aa": "", "cc": "",
 		"rack-7": other + " false", "rack-8": "", "dd44-5": "", "": "", "b": "",
 	} {
 		detached = ""
 		var out bytes.Buffer
-		code := run(t.Context(), []string{"volume", "detach", "data", given}, cli.Stdio{Out: &out, Errs: &out, Getenv: func(name string) string {
-			return map[string]string{client.EnvAddress: server.URL}[name]
-		}})
-		must.Eq(t, want, detached, must.Sprint(given, &out))
+		code, errs := runAt(t.Context(), server.URL, nil, &out, "volume", "detach", "data", node)
+		must.Eq(t, want, detached, must.Sprint(node, &out, errs))
 		must.EqOp(t, want == "", code != 0)
 	}
 }
