@@ -295,7 +295,6 @@ const maxMethods = 30
 func manyMethods() map[string]int {
 	return map[string]int{
 		"httpapi/client.Client": 40,
-		"sim/world.World":       32,
 	}
 }
 

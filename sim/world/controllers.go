@@ -156,11 +156,7 @@ func (c *controllers) called(f *flight) {
 		o.overtaken = o.overtaken || f.undoes(o) && !o.Reachable
 		open = append(open, o.ControllerCall)
 	}
-	for _, o := range c.world.observers {
-		if o.Called != nil {
-			o.Called(f.ControllerCall, open)
-		}
-	}
+	c.world.observer.Called(f.ControllerCall, open)
 }
 
 // arrive begins to execute a call on the controller's node.

@@ -14,11 +14,7 @@ func (n *coreNode) notify(change NodeChange) {
 	if change == ClientDies || change == MachineHalts {
 		n.cores.fleet.world.controllers.cut(n.id)
 	}
-	for _, o := range n.cores.fleet.world.observers {
-		if o.NodeChanged != nil {
-			o.NodeChanged(n.id, change)
-		}
-	}
+	n.cores.fleet.world.observer.NodeChanged(n.id, change)
 }
 
 func (n *coreNode) target() target { return target{Words: []string{string(n.id)}} }

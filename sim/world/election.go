@@ -171,11 +171,7 @@ func (ss *Servers) Restore() error {
 	if err := r.fsm.Restore(io.NopCloser(&sink.Buffer)); err != nil {
 		return fmt.Errorf("restoring a snapshot: %w", err)
 	}
-	for _, o := range ss.world.observers {
-		if o.Restored != nil {
-			o.Restored(taken, r.state())
-		}
-	}
+	ss.world.observer.Restored(taken, r.state())
 	l.reader.abandoned = true
 	l.notifyEnd() // the feed of the replaced store reports it to the drainer
 	if !l.server.paused(ss.world.now) && !ss.world.now.Before(l.established) {

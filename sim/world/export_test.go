@@ -7,7 +7,7 @@ import (
 )
 
 // LeaderReader is the reader of the leader's drainer. Its feeds are independent.
-func (w *World) LeaderReader() drainer.StateReader { return w.Servers.leader.reader }
+func (ss *Servers) LeaderReader() drainer.StateReader { return ss.leader.reader }
 
 // Replay applies the whole log to a new server and returns its state.
 func (ss *Servers) Replay() (*statestore.Snapshot, error) {

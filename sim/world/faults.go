@@ -130,11 +130,7 @@ func (fs *Faults) recordStrike(f *fault, t target) time.Duration {
 	delay := w.chance.draw("delay/"+string(f.Name), f.Delay)
 	s := Strike{Name: f.Name, Target: t.String(), At: w.now.Sub(Epoch), For: delay}
 	w.hash.bytes([]byte(string(s.Name) + s.Target))
-	for _, o := range w.observers {
-		if o.Struck != nil {
-			o.Struck(s)
-		}
-	}
+	w.observer.Struck(s)
 	if f.Ended(w.now) {
 		fs.armed = slices.DeleteFunc(fs.armed, func(o *fault) bool { return o == f })
 	}

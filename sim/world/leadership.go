@@ -79,11 +79,7 @@ func (ss *Servers) lead(s *server) error {
 		w.add(Volumes, l.volumesActor)
 	}
 	w.hash.add(uint64(l.term), uint64(s.number))
-	for _, o := range w.observers {
-		if o.Elected != nil {
-			o.Elected(s.number)
-		}
-	}
+	w.observer.Elected(s.number)
 	l.notifyClock()
 	return nil
 }
@@ -134,19 +130,11 @@ func (l *leadership) stepDown() {
 }
 
 func (l *leadership) notifyEnd() {
-	for _, o := range l.world.observers {
-		if o.TermEnded != nil {
-			o.TermEnded(l.term)
-		}
-	}
+	l.world.observer.TermEnded(l.term)
 }
 
 func (l *leadership) notifyClock() {
-	for _, o := range l.world.observers {
-		if o.ClockSet != nil {
-			o.ClockSet(l.term, l.server.ahead)
-		}
-	}
+	l.world.observer.ClockSet(l.term, l.server.ahead)
 }
 
 // clock is the time on the server's clock.
@@ -255,14 +243,10 @@ func (a *drainerActor) run() {
 	wakeAt := a.drainer.Step(a.clock())
 	a.drainerAlarm.set(wakeAt, a.server.ahead)
 	w.hash.add(uint64(wakeAt.Sub(Epoch)))
-	for _, o := range w.observers {
-		if o.Stepped != nil {
-			o.Stepped(DrainerStep{
-				Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
-				View: a.reader.view, Looks: a.reader.looks, Held: a.reader.held(),
-			})
-		}
-	}
+	w.observer.Stepped(DrainerStep{
+		Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
+		View: a.reader.view, Looks: a.reader.looks, Held: a.reader.held(),
+	})
 }
 
 // schedulerActor steps the leader's scheduler.

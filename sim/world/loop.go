@@ -144,8 +144,10 @@ func (l *Loop) Run(limit time.Time) (idle bool, err error) {
 		l.queueSlots()
 		e := l.queue.next()
 		if e == nil || e.at.After(l.now) {
-			if err := l.quiet(); err != nil {
-				return false, l.located(err)
+			if l.onQuiet != nil {
+				if err := l.onQuiet(); err != nil {
+					return false, l.located(err)
+				}
 			}
 			if l.queueSlots(); l.queue.next() != e {
 				continue // onQuiet queued an event or woke an actor
@@ -174,13 +176,6 @@ func (l *Loop) Run(limit time.Time) (idle bool, err error) {
 
 func (l *Loop) located(err error) error {
 	return fmt.Errorf("at %s, step %d: %w", l.now.Sub(Epoch), l.steps, err)
-}
-
-func (l *Loop) quiet() error {
-	if l.onQuiet == nil {
-		return nil
-	}
-	return l.onQuiet()
 }
 
 // stillAfter is the shortest pause after which onStill and onSilence are called.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -57,9 +58,32 @@ const (
 	MachineStarts    NodeChange = "the machine starts"
 )
 
+// noObserver returns an observer whose functions do nothing.
+func noObserver() (o Observer) {
+	for _, f := range reflect.ValueOf(&o).Elem().Fields() {
+		f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
+	}
+	return o
+}
+
 // Observe adds an observer.
 func (w *World) Observe(o Observer) {
-	w.observers = append(w.observers, o)
+	before, added, all := reflect.ValueOf(w.observer), reflect.ValueOf(o), reflect.ValueOf(&w.observer).Elem()
+	for i := range all.NumField() {
+		f := added.Field(i)
+		switch {
+		case f.IsNil():
+			continue
+		case !w.observed[i]: // a call without reflection
+			all.Field(i).Set(f)
+		default:
+			all.Field(i).Set(reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
+				before.Field(i).Call(args)
+				return f.Call(args)
+			}))
+		}
+		w.observed[i] = true
+	}
 	if o.ClockSet != nil {
 		o.ClockSet(w.Term(), w.Servers.leader.server.ahead)
 	}

@@ -72,11 +72,7 @@ func (p *proposal) answer(a shims.Answer) {
 		return
 	}
 	if p.Source == FromDrainer {
-		for _, o := range p.from.world.observers {
-			if o.Answered != nil {
-				o.Answered(p.from.term, p.N, a)
-			}
-		}
+		p.from.world.observer.Answered(p.from.term, p.N, a)
 	}
 	p.reply(a)
 }
@@ -86,11 +82,7 @@ func (p *proposal) notify(taken bool) {
 	if p.Source != FromDrainer {
 		return
 	}
-	for _, o := range p.from.world.observers {
-		if o.Proposed != nil {
-			o.Proposed(Proposal{Write: p.Write, Term: p.from.term, Bytes: len(p.data), Taken: taken})
-		}
-	}
+	p.from.world.observer.Proposed(Proposal{Write: p.Write, Term: p.from.term, Bytes: len(p.data), Taken: taken})
 }
 
 var (

@@ -20,7 +20,7 @@ type secondReader struct {
 }
 
 func (w *fixture) secondReader() *secondReader {
-	o := &secondReader{StateReader: w.LeaderReader(), wake: make(chan struct{}, 1)}
+	o := &secondReader{StateReader: w.Servers.LeaderReader(), wake: make(chan struct{}, 1)}
 	o.Feed = o.StateReader.Subscribe(o.wake)
 	return o
 }

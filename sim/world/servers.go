@@ -66,11 +66,7 @@ const maxBehind = 8
 
 // applied calls the observers, and wakes the scheduler, when a server has applied an entry.
 func (ss *Servers) applied(server int, a shims.Applied) {
-	for _, o := range ss.world.observers {
-		if o.ReplicaApplied != nil {
-			o.ReplicaApplied(server, a)
-		}
-	}
+	ss.world.observer.ReplicaApplied(server, a)
 	if ss.all[server].replica == ss.leader.server.replica {
 		ss.leader.schedulerAlarm.wake()
 	}

@@ -33,13 +33,15 @@ type World struct {
 	clients *fleet
 	// controllers are those of the storage plugins.
 	controllers *controllers
-	observers   []Observer
+	// observer calls the functions of all observers. observed are its fields with such functions.
+	observer Observer
+	observed map[int]bool
 }
 
 // New returns a world without nodes. Its first server leads.
 func New(o Options) (*World, error) {
 	o = o.withDefaults()
-	w := &World{options: o, chance: newChance(o.Seed)}
+	w := &World{options: o, chance: newChance(o.Seed), observer: noObserver(), observed: map[int]bool{}}
 	w.Log = &RaftLog{world: w}
 	w.Loop = newLoop(o.Seed, o.MaxSteps, w.Log.Len)
 	w.Operator = newOperator(w)
@@ -99,11 +101,7 @@ func (w *World) DrainMayStart() bool {
 // entry.
 func (w *World) applied(a shims.Applied) {
 	w.clients.applied(a)
-	for _, o := range w.observers {
-		if o.Applied != nil {
-			o.Applied(a)
-		}
-	}
+	w.observer.Applied(a)
 	w.Operator.runOperationFaults(a)
 }
 
