@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -26,50 +25,13 @@ func succession(f *fixture) {
 	must.Eq(f.t, []string{"/dev/acme/toy/t1/d1", "/dev/acme/toy/t1/d2"}, tasks(f)[0].Devices)
 }
 
-// V5, N8: the client dies at each effect while devices go from one allocation to the next.
-func TestNode_devicesCrashAtEachEffect(t *testing.T) {
-	t.Parallel()
-	plain := newFixture(t, nil)
-	before := plain.effects
-	succession(plain)
-	must.Greater(t, 60, plain.effects-before)
-	for at := before + 1; at <= plain.effects; at++ {
-		t.Run(fmt.Sprint(at), func(t *testing.T) {
-			f := newFixture(t, nil)
-			f.dieAt = at
-			succession(f)
-		})
-	}
-}
-
 // V3, V7: the device plugin dies, returns an error or does not answer at each of its calls. At the
 // end each task has its devices.
 func TestNode_devicePluginFailsAtEachCall(t *testing.T) {
 	t.Parallel()
-	plain, calls := newFixture(t, nil), 0
-	plain.deviceFault = func(devices.Call) scripted.Fault { calls++; return scripted.Fault{} }
-	succession(plain)
-	must.EqOp(t, 3, calls)
-	for _, action := range []scripted.Action{scripted.Crash, scripted.CrashAfter, scripted.Hang, scripted.HangAfter, scripted.Fail} {
-		for at := 1; at <= calls; at++ {
-			t.Run(fmt.Sprint(action, "/", at), func(t *testing.T) {
-				f, n := newFixture(t, nil), 0
-				f.deviceFault = func(devices.Call) scripted.Fault {
-					if n++; n == at {
-						return scripted.Fault{Action: action}
-					}
-					return scripted.Fault{}
-				}
-				f.place(gives(gives(three(f), "web", "d0", "d1"), "proxy", "d2"))
-				f.run(6 * time.Minute)
-				f.stop("a1")
-				f.place(gives(allocation("a2", &cluster.Task{Name: "next"}), "next", "d1", "d2"))
-				f.settle()
-				must.True(t, f.row("a1").ClientTerminal(), must.Sprint(f.row("a1").ClientStatus))
-				must.Len(t, 1, tasks(f))
-			})
-		}
-	}
+	failAtEachCall(t, false, true, faults(nil), func(f *fixture, next func() scripted.Fault) {
+		f.deviceFault = func(devices.Call) scripted.Fault { return next() }
+	})
 }
 
 // V2: the devices of tasks become unhealthy, disappear and return, and their plugin ends its

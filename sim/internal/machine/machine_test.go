@@ -108,50 +108,102 @@ func pass(f *fixture, d time.Duration) {
 	must.NoError(f.t, err)
 }
 
-// The client dies at each effect of one allocation of three tasks, when the effect starts and when
-// it is answered. No guarantee breaks, and the allocation ends.
+// The client dies at each effect of a story, when the effect starts and when it is answered. No
+// guarantee breaks, and the story ends as usual.
 func TestNode_crashAtEachEffect(t *testing.T) {
 	t.Parallel()
-	plain := newFixture(t, nil)
-	before := plain.effects
-	story(plain)
-	t.Logf("%d effects", plain.effects-before)
-	must.Greater(t, 40, plain.effects-before)
-	for at := before + 1; at <= plain.effects; at++ {
-		t.Run(fmt.Sprint(at), func(t *testing.T) {
-			f := newFixture(t, nil)
-			f.dieAt = at
-			story(f)
-		})
-	}
-}
-
-// The driver dies at each of its calls, before or after the call takes effect, or does not answer
-// it.
-func TestNode_driverFailsAtEachCall(t *testing.T) {
-	t.Parallel()
-	plain, calls := newFixture(t, nil), 0
-	plain.fault = func(scripted.Call) scripted.Fault { calls++; return scripted.Fault{} }
-	story(plain)
-	for _, action := range []scripted.Action{scripted.Crash, scripted.CrashAfter, scripted.Hang, scripted.HangAfter, scripted.Fail} {
-		for at := 1; at <= calls; at++ {
-			t.Run(fmt.Sprint(action, "/", at), func(t *testing.T) {
-				f, n := newFixture(t, nil), 0
-				f.fault = func(c scripted.Call) scripted.Fault {
-					if n++; n == at && c.Name != scripted.CallFingerprint {
-						return scripted.Fault{Action: action}
-					}
-					return scripted.Fault{}
-				}
-				f.place(three(f))
-				f.run(6 * time.Minute)
-				f.stop("a1")
-				f.settle()
-				must.True(t, f.row("a1").ClientTerminal(), must.Sprint(f.row("a1").ClientStatus))
-				must.SliceEmpty(t, tasks(f))
+	for name, c := range map[string]struct {
+		play       func(*fixture)
+		containers bool
+		least      int
+	}{
+		"three tasks":                        {story, false, 40},
+		"three tasks in containers":          {story, true, 40},
+		"devices go to the next allocation":  {succession, false, 60},
+		"tasks with devices, and their disk": {everything, false, 90},
+	} {
+		plain := newFixtureOf(t, nil, c.containers)
+		before := plain.effects
+		c.play(plain)
+		must.Greater(t, c.least, plain.effects-before)
+		for at := before + 1; at <= plain.effects; at++ {
+			t.Run(fmt.Sprint(name, "/", at), func(t *testing.T) {
+				f := newFixtureOf(t, nil, c.containers)
+				f.dieAt = at
+				c.play(f)
 			})
 		}
 	}
+}
+
+// failAtEachCall plays three tasks, or the succession of their devices, once for each of the faults
+// and each of the calls. arm makes the fixture call a function at each call, which returns its fault.
+func failAtEachCall(t *testing.T, containers, devices bool, faults map[string]scripted.Fault, arm func(*fixture, func() scripted.Fault)) {
+	play := func(t *testing.T, at int, fault scripted.Fault) (calls int) {
+		f := newFixtureOf(t, nil, containers)
+		arm(f, func() scripted.Fault {
+			if calls++; calls == at {
+				return fault
+			}
+			return scripted.Fault{}
+		})
+		a, left := three(f), 0
+		if devices {
+			a = gives(gives(a, "web", "d0", "d1"), "proxy", "d2")
+		}
+		f.place(a)
+		f.run(6 * time.Minute)
+		f.stop("a1")
+		if devices {
+			f.place(gives(allocation("a2", &cluster.Task{Name: "next"}), "next", "d1", "d2"))
+			left = 1
+		}
+		f.settle()
+		must.True(t, f.row("a1").ClientTerminal(), must.Sprint(f.row("a1").ClientStatus))
+		must.Len(t, left, tasks(f))
+		return calls
+	}
+	calls := play(t, 0, scripted.Fault{})
+	must.Positive(t, calls)
+	for name, fault := range faults {
+		for at := 1; at <= calls; at++ {
+			t.Run(fmt.Sprint(name, "/", at), func(t *testing.T) { play(t, at, fault) })
+		}
+	}
+}
+
+// faults are the ways in which a call fails: its program dies or does not answer, before or after
+// the call takes effect, or it returns the error.
+func faults(failed *driver.Error) map[string]scripted.Fault {
+	return map[string]scripted.Fault{
+		"crash": {Action: scripted.Crash}, "crash after": {Action: scripted.CrashAfter}, "hang": {Action: scripted.Hang},
+		"hang after": {Action: scripted.HangAfter}, "fail": {Action: scripted.Fail, Err: failed},
+	}
+}
+
+// failDriver makes a fixture call a function at each call of the driver.
+func failDriver(f *fixture, next func() scripted.Fault) {
+	f.fault = func(c scripted.Call) scripted.Fault {
+		if c.Name == scripted.CallFingerprint {
+			return scripted.Fault{}
+		}
+		return next()
+	}
+}
+
+// The driver fails at each of its calls.
+func TestNode_driverFailsAtEachCall(t *testing.T) {
+	t.Parallel()
+	failAtEachCall(t, false, false, faults(nil), failDriver)
+}
+
+// A driver with containers fails at each call, or answers late. The grace ends while StopTask has no
+// answer, or InspectTask fails after WaitTask has answered.
+func TestNode_containersFailAtEachCall(t *testing.T) {
+	t.Parallel()
+	all := faults(&driver.Error{Class: driver.Recoverable, Call: "call", Err: errors.New("not now")})
+	all["delay"] = scripted.Fault{Delay: 7 * time.Second}
+	failAtEachCall(t, true, false, all, failDriver)
 }
 
 // A record is lost. The client destroys its tasks, and the allocation runs again.

@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -91,25 +90,6 @@ func TestNode_storageFailsAtEachCall(t *testing.T) {
 			must.True(t, f.row("p").ClientTerminal())
 			empty(f)
 		}
-	}
-}
-
-// N1 to N8: the client dies at each effect of one allocation of three tasks with a
-// volume and a device, and of the plugin of the volume, when the effect starts and when it is
-// answered.
-func TestNode_everythingCrashAtEachEffect(t *testing.T) {
-	t.Parallel()
-	plain := newFixture(t, nil)
-	before := plain.effects
-	everything(plain)
-	t.Logf("%d effects", plain.effects-before)
-	must.Greater(t, 90, plain.effects-before)
-	for at := before + 1; at <= plain.effects; at++ {
-		t.Run(fmt.Sprint(at), func(t *testing.T) {
-			f := newFixture(t, nil)
-			f.dieAt = at
-			everything(f)
-		})
 	}
 }
 
