@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
@@ -16,22 +14,6 @@ func brokenQuiet() []broken {
 		{"an entry without items", invariant.IdleWrite, nil, func(t *testing.T) *fixture {
 			s := draining(t, invariant.Options{})
 			s.propose(1, 1, &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: s.now}})
-			return s
-		}},
-	}
-}
-
-func fineQuiet() []fine {
-	return []fine{
-		{"a mark refused because the state changed after the plan", func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			m := s.marks(cluster.MarkPaced, "a1")
-			s.propose(1, 1, m)
-			s.read(1)
-			s.unhealthy("a3")
-			r := s.apply(m)
-			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
-			s.read(1)
 			return s
 		}},
 	}

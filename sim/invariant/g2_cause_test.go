@@ -115,15 +115,6 @@ func brokenCause() []broken {
 
 func fineCause() []fine {
 	return []fine{
-		{"a refused mark and a refused end of a cancelled drain", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			s.drain("n1", 0)
-			m, e := s.marks(cluster.MarkPaced, "a1"), s.ends("n1")
-			s.cancel("n1")
-			s.apply(m)
-			s.apply(e)
-			return s
-		}},
 		{"a cancel with a mark, a stop, and a mark of no drain", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 3)
 			s.place("b1", "web", "n1")
@@ -133,20 +124,6 @@ func fineCause() []fine {
 			s.mark(cluster.MarkPaced, "a1", "b1")
 			s.stop("b1", true)
 			s.cancel("n1")
-			return s
-		}},
-		{"repeated requests with a key, and requests without one", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 1, 1)
-			for range 2 {
-				m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
-				m.Key = "once"
-				s.apply(m)
-			}
-			s.drain("n1", time.Hour)
-			s.cancel("n1")
-			m := s.request("n1", &cluster.DrainSpec{Deadline: time.Hour})
-			m.Key = "once"
-			s.apply(m) // the record keeps the key
 			return s
 		}},
 	}

@@ -8,14 +8,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 )
 
-func brokenOrder() []broken {
-	return []broken{}
-}
-
-func fineOrder() []fine {
-	return []fine{}
-}
-
 // volumeInUse is a fixture with a forced drain that has marked a consumer with a volume on a node
 // which takes volumes off within a minute. A system allocation follows it.
 func volumeInUse(t *testing.T) *fixture {

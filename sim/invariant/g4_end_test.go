@@ -7,7 +7,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -24,14 +23,6 @@ func bounded() invariant.Options {
 
 func brokenEnd() []broken {
 	return []broken{
-		{"an entry with another time than the clock", invariant.Mistimed, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			m := s.marks(cluster.MarkPaced, "a1")
-			m.At = m.At.Add(time.Second)
-			s.propose(1, 1, m)
-			s.read(1)
-			return s
-		}},
 		{"a new deadline that counts from the start of the drain", invariant.DeadlineMoved, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", time.Hour)
@@ -40,25 +31,6 @@ func brokenEnd() []broken {
 			s.forge(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, s.updates(m), func(state *statestore.Snapshot) {
 				state.Node("n1").Drain.Strategy.ForceDeadline = epoch.Add(time.Hour)
 			})
-			return s
-		}},
-	}
-}
-
-func fineEnd() []fine {
-	return []fine{
-		{"a mark that was just refused", func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			m := s.marks(cluster.MarkPaced, "a1")
-			s.propose(1, 1, m)
-			s.read(1)
-			s.unhealthy("a3")
-			r := s.apply(m)
-			s.j.Answered(s.now, 1, 1, shims.Answer{Outcome: raftwrite.Applied, Index: s.index, Response: r})
-			s.run("a3")
-			s.read(1)
-			s.wait(invariant.DefaultRetryBase - 1)
-			s.quiet(waiting)
 			return s
 		}},
 	}

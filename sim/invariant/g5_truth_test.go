@@ -13,19 +13,6 @@ import (
 
 func brokenTruth() []broken {
 	return []broken{
-		{"complete without the promised replacement", invariant.EndedEarly, nil, func(t *testing.T) *fixture {
-			s := web(t, replaced(), 3, 1)
-			s.drain("n1", 0)
-			m := s.marks(cluster.MarkPaced, "a1")
-			m.Policy = replaced().Policy
-			s.apply(m)
-			s.ended("a1") // its evaluation is pending
-			e := s.ends("n1")
-			e.Policy = replaced().Policy
-			r := endings("n1", "dn1", cluster.OutcomeComplete)
-			s.fake(e, shims.CompletionsApplied{Ended: r}, func(txn *statestore.Txn) { txn.CompleteDrains(e.At, r) })
-			return s
-		}},
 		{"a record that does not name the volumes left", invariant.MiscountedVolumes, nil, func(t *testing.T) *fixture {
 			s := volumeLeft(t)
 			m := s.ends("n1")
@@ -106,20 +93,6 @@ func volumeLeft(t *testing.T) *fixture {
 
 func fineTruth() []fine {
 	return []fine{
-		{"complete with a blocked evaluation", func(t *testing.T) *fixture {
-			s := web(t, replaced(), 3, 2)
-			s.drain("n1", 0)
-			m := s.marks(cluster.MarkPaced, "a1")
-			m.Policy = replaced().Policy
-			s.apply(m)
-			s.stop("a1", true)
-			s.blockEvals("web")
-			s.ended("a1")
-			e := s.ends("n1")
-			e.Policy = replaced().Policy
-			s.apply(e)
-			return s
-		}},
 		{"more drains of a node than records are kept", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			for i := range cluster.MaxDrainRecordsPerNode + 3 {

@@ -22,13 +22,6 @@ func brokenWrites() []broken {
 			s.j.Stepped(s.now, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Queries: 1})
 			return s
 		}},
-		{"a mark proposed without an evaluation", invariant.NoEvaluation, nil, func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			m := s.marks(cluster.MarkPaced, "a1")
-			m.Evals = nil
-			s.propose(1, 1, m)
-			return s
-		}},
 	}
 }
 

@@ -12,11 +12,6 @@ import (
 
 func brokenMemory() []broken {
 	return []broken{
-		{"an evaluation planned only by a fresh drainer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
-			s := withoutRoom(t)
-			s.quiet(func(q *invariant.Quiet) { q.Fresh = &invariant.Plan{Reevaluate: []cluster.GroupKey{groupKey("web")}} })
-			return s
-		}},
 		{"an end missed by a drainer that read an old state and set no timer", invariant.Forgotten, nil, func(t *testing.T) *fixture {
 			s, stepped := readOld(t)
 			stepped.WakeAt = time.Time{}

@@ -77,23 +77,6 @@ func brokenReasons() []broken {
 	})
 	add("a wrong sum of a stage", invariant.WrongTotals, func(_ *fixture, q *invariant.Quiet) { q.Reports[0].Left[cluster.StageSystem]++ })
 	add("a wrong worst reason", invariant.WrongTotals, func(_ *fixture, q *invariant.Quiet) { q.Reports[0].Reason = rules.ReasonLeftByRequest })
-	all = append(all, broken{"a group's reason with a start before it began", invariant.WrongSince, nil, func(t *testing.T) *fixture {
-		s := withoutRoom(t)
-		s.quiet(sinceBefore)
-		s.wait(time.Second)
-		s.job(service("web", 3, 0))
-		s.read(1)
-		s.quiet(sinceBefore)
-		return s
-	}}, broken{"a pending mark with a start before it was planned", invariant.WrongSince, nil, func(t *testing.T) *fixture {
-		s := withoutRoom(t)
-		s.wait(time.Second)
-		s.run("a3")
-		s.propose(1, 1, s.marks(cluster.MarkPaced, "a1"))
-		s.read(1)
-		s.quiet(sinceBefore)
-		return s
-	}})
 	all = append(all, broken{"a mark in flight without a start", invariant.WrongSince, nil, func(t *testing.T) *fixture {
 		s := withoutRoom(t)
 		s.run("a3")
@@ -102,12 +85,7 @@ func brokenReasons() []broken {
 		s.quiet(func(q *invariant.Quiet) { reportOfAlloc(q, "a1").Since = rules.Since{Observed: true} })
 		return s
 	}})
-	return append(all, broken{"a reported pending mark that is not planned", invariant.UntrueReason, []invariant.Check{invariant.Stalled},
-		func(t *testing.T) *fixture {
-			s := draining(t, invariant.Options{})
-			s.quiet()
-			return s
-		}}, broken{"a mark in flight that is not reported", invariant.UntrueReason, []invariant.Check{invariant.WrongTotals},
+	return append(all, broken{"a mark in flight that is not reported", invariant.UntrueReason, []invariant.Check{invariant.WrongTotals},
 		func(t *testing.T) *fixture {
 			s := withoutRoom(t)
 			s.run("a3")

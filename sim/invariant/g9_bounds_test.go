@@ -33,10 +33,6 @@ func brokenBounds() []broken {
 	}
 }
 
-func fineBounds() []fine {
-	return []fine{}
-}
-
 // drainAs starts a drain with an id.
 func (s *fixture) drainAs(id cluster.NodeID, drain cluster.DrainID) {
 	m := s.request(id, &cluster.DrainSpec{})

@@ -26,7 +26,7 @@ type fine struct {
 func allBroken(t *testing.T) (all []broken) {
 	all, _ = written(t)
 	for _, cases := range [...][]broken{
-		brokenBudget(), brokenCause(), brokenOrder(), brokenEnd(), brokenTruth(), brokenItems(), brokenEvals(), brokenWrites(), brokenMemory(),
+		brokenBudget(), brokenCause(), brokenEnd(), brokenTruth(), brokenItems(), brokenEvals(), brokenWrites(), brokenMemory(),
 		brokenReasons(), brokenBounds(), brokenQuiet(), brokenReplicas(),
 	} {
 		all = append(all, cases...)
@@ -37,8 +37,8 @@ func allBroken(t *testing.T) (all []broken) {
 func allFine(t *testing.T) (all []fine) {
 	_, all = written(t)
 	for _, cases := range [...][]fine{
-		fineBudget(), fineCause(), fineOrder(), fineEnd(), fineTruth(), fineEvals(), fineMemory(), fineReasons(),
-		fineBounds(), fineQuiet(), fineReplicas(),
+		fineBudget(), fineCause(), fineTruth(), fineEvals(), fineMemory(), fineReasons(),
+		fineReplicas(),
 	} {
 		all = append(all, cases...)
 	}

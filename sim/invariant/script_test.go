@@ -220,7 +220,7 @@ func (s *script) change(text string) func(*invariant.Quiet) {
 	case "old":
 		return sinceBefore
 	case "followed":
-		return followed(cluster.JobID(value))
+		return func(q *invariant.Quiet) { q.Followed = append(q.Followed, jobKey(cluster.JobID(value))) }
 	case "ends-by":
 		return func(q *invariant.Quiet) {
 			if q.Reports[0].EndsBy = (time.Time{}); value != "never" {
@@ -229,8 +229,13 @@ func (s *script) change(text string) func(*invariant.Quiet) {
 		}
 	}
 	must.Eq(s.t, "fresh", name)
-	if what == "end" {
+	switch what {
+	case "end":
 		return s.wantsEnd(cluster.NodeID(id))
+	case "again":
+		return func(q *invariant.Quiet) {
+			q.Fresh = &invariant.Plan{Reevaluate: []cluster.GroupKey{groupKey(cluster.JobID(id))}}
+		}
 	}
 	return s.fresh(s.class(what), cluster.AllocID(id))
 }
@@ -249,6 +254,8 @@ func (s *script) request(args []string) {
 		switch id, named := strings.CutPrefix(a, "as="); {
 		case named:
 			m.Drain = cluster.DrainID(id)
+		case strings.HasPrefix(a, "key="):
+			m.Key = strings.TrimPrefix(a, "key=")
 		case a == "ignore-system":
 			m.Spec.IgnoreSystemJobs = true
 		case a == "forced":
