@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -27,53 +28,6 @@ func (t *taskRunner) beginStop() {
 		sent = "Sent " + t.task.KillSignal
 	}
 	t.event("Killing", fmt.Sprintf("%s. Waiting %s before force killing", sent, t.task.KillTimeout))
-}
-
-// wait describes for operators what a task waits for. The zero value means that it waits for nothing.
-type wait struct {
-	kind   cluster.WaitKind
-	until  time.Time
-	at     time.Duration
-	detail string
-}
-
-func (w wait) report() *cluster.TaskWait {
-	if w.kind == "" {
-		return nil
-	}
-	return &cluster.TaskWait{For: w.kind, Until: w.until, Detail: w.detail}
-}
-
-// waits sets for operators what a task waits for.
-type waits struct {
-	task *taskRunner
-	// present is what the task waits for.
-	present wait
-}
-
-// set sets what the task waits for. at is the end of the wait on the boot clock, or zero if it
-// is unknown.
-func (w *waits) set(kind cluster.WaitKind, at time.Duration, detail string) {
-	if w.present.kind == kind && w.present.at == at && w.present.detail == detail {
-		return
-	}
-	w.present = wait{kind: kind, at: at, detail: detail}
-	if at != 0 {
-		w.present.until = w.task.core().now.wallAt(at)
-	}
-	w.task.alloc.report.note()
-}
-
-// setDisk sets that a start waits until the record of the allocation is on disk.
-func (w *waits) setDisk() {
-	w.set(cluster.WaitDisk, 0, "the client cannot write its record to the disk")
-}
-
-func (w *waits) end() {
-	if w.present.kind != "" {
-		w.present = wait{}
-		w.task.alloc.report.note()
-	}
 }
 
 // stop stops a running task: shutdown delay, kill signal, grace (the kill timeout), SIGKILL. The
@@ -135,4 +89,112 @@ func (s *taskStart) stopAnswered(generation Generation, name string, err error) 
 	default:
 		s.t.event("Driver Failure", "The driver did not stop the task, and the client kills the task after the kill timeout: "+err.Error())
 	}
+}
+
+// killing kills the processes of one start.
+type killing struct {
+	s     *taskStart
+	state killState
+	// unkillable: processes of the start have got SIGKILL and do not end.
+	unkillable bool
+	// driverMissed is when the signal was due while the driver was down, or zero.
+	driverMissed time.Duration
+	// at is the earliest time for the next attempt.
+	at time.Duration
+}
+
+// killState describes how far the client itself has killed the processes of a start.
+type killState uint8
+
+const (
+	killNone      killState = iota
+	killCalled              // a call to kill is in flight, or processes that are left must end
+	killDone                // no process is left, and the driver may still return the result
+	killRequested           // the result is late, and the core has requested it from the driver
+)
+
+// killMargin is how long after the grace the client kills a task that its driver should have
+// killed. The driver sends the signal a little later than the client requests it, and the task must
+// get its whole grace.
+const killMargin = 500 * time.Millisecond
+
+// due reports whether the client must kill the task now. If the driver is down, the task gets
+// no signal. The client kills it after it has waited for the driver for the grace and [StopSlack].
+// The time in which no client ran does not count, because the driver may have been healthy then.
+func (k *killing) due() bool {
+	s := k.s
+	if s.t.rec.SignalAt != 0 {
+		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
+	}
+	if k.state == killNone {
+		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
+	}
+	if k.driverMissed == 0 {
+		k.driverMissed = s.t.core().now.Boot
+	}
+	return s.t.core().reached(later(k.driverMissed, s.t.task.KillTimeout, StopSlack))
+}
+
+// send sends SIGKILL to the processes of the task.
+func (k *killing) send() {
+	s, c := k.s, k.s.t.core()
+	if k.state != killNone || s.ending.keepsExit() || !c.reached(k.at) || s.ending.checkBeforeKill() {
+		return
+	}
+	k.state = killCalled
+	ref := s.t.ref()
+	c.options.Shell.Kill(ref, replyPair(s, func(left []Process, err error) { k.answered(ref.Generation, left, err) }))
+}
+
+func (k *killing) answered(generation Generation, left []Process, err error) {
+	s, c := k.s, k.s.t.core()
+	switch {
+	case err != nil:
+		k.again()
+		s.t.waits.set(cluster.WaitDriver, 0, "the task could not be killed, and the client retries: "+err.Error())
+		s.failures++
+		s.abandonSilent(generation, driver.ClassOf(err), s.failures)
+	case len(left) > 0:
+		s.t.waits.set(cluster.WaitProcess, 0, describe(left))
+		k.unkillable = true
+		c.options.Shell.AwaitEmpty(s.t.ref(), answer(s, func(err error) {
+			k.state, k.unkillable = killNone, err != nil
+			if err != nil {
+				k.again()
+			}
+		}))
+	default:
+		k.state = killDone
+		s.ending.collectBy = c.now.Boot + StopSlack
+		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not said how the task ended")
+	}
+}
+
+// again waits before the next attempt to kill.
+func (k *killing) again() {
+	k.state = killNone
+	k.at = k.s.t.core().now.Boot + killInterval
+}
+
+// killInterval is the wait after a kill whose outcome is unknown.
+const killInterval = time.Second
+
+// withoutDriver kills the processes of the start while its driver is down. If the driver comes
+// back and still starts the task, clean removes it later.
+func (k *killing) withoutDriver() {
+	s := k.s
+	if k.state != killNone || !s.t.rec.HostCgroup && !s.t.alloc.orphan() {
+		return
+	}
+	k.state = killCalled
+	s.t.core().options.Shell.Kill(s.t.ref(), replyPair(s, func([]Process, error) { k.state = killDone }))
+}
+
+// describe is a text for operators about processes that cannot be killed.
+func describe(left []Process) string {
+	var texts []string
+	for _, p := range left {
+		texts = append(texts, fmt.Sprintf("process %d (%s) in state %s", p.PID, p.Command, p.State))
+	}
+	return strings.Join(texts, ", ") + " does not die"
 }

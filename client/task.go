@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -258,5 +259,52 @@ func (t *taskRunner) restore(rebooted bool) {
 		t.over(EndLost, nil)
 	case t.rec.Phase == PhaseRunning:
 		t.start.ending.restored = true
+	}
+}
+
+// wait describes for operators what a task waits for. The zero value means that it waits for nothing.
+type wait struct {
+	kind   cluster.WaitKind
+	until  time.Time
+	at     time.Duration
+	detail string
+}
+
+func (w wait) report() *cluster.TaskWait {
+	if w.kind == "" {
+		return nil
+	}
+	return &cluster.TaskWait{For: w.kind, Until: w.until, Detail: w.detail}
+}
+
+// waits sets for operators what a task waits for.
+type waits struct {
+	task *taskRunner
+	// present is what the task waits for.
+	present wait
+}
+
+// set sets what the task waits for. at is the end of the wait on the boot clock, or zero if it
+// is unknown.
+func (w *waits) set(kind cluster.WaitKind, at time.Duration, detail string) {
+	if w.present.kind == kind && w.present.at == at && w.present.detail == detail {
+		return
+	}
+	w.present = wait{kind: kind, at: at, detail: detail}
+	if at != 0 {
+		w.present.until = w.task.core().now.wallAt(at)
+	}
+	w.task.alloc.report.note()
+}
+
+// setDisk sets that a start waits until the record of the allocation is on disk.
+func (w *waits) setDisk() {
+	w.set(cluster.WaitDisk, 0, "the client cannot write its record to the disk")
+}
+
+func (w *waits) end() {
+	if w.present.kind != "" {
+		w.present = wait{}
+		w.task.alloc.report.note()
 	}
 }
