@@ -132,8 +132,8 @@ func (s *releasedSite) pluginsOf(name string) (all []int) {
 func (s *releasedSite) left() []string {
 	all := s.ofTasks()
 	for _, pid := range pids(s.t) {
-		line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")) // the process may have ended
-		if bytes.Contains(line, []byte("\x00container\x00"+s.machine+"/")) {
+		folder, _ := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd")) // the process may have ended
+		if strings.HasPrefix(folder, s.machine+"/") {
 			all = append(all, fmt.Sprint(pid, " the parent of a container"))
 		}
 	}

@@ -2,245 +2,238 @@ package main
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"strings"
+	"errors"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
-	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/base"
-	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/proto/structs"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/schema"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
-// containers is a driver that runs containers.
+// containers is a driver that runs containers. A container is a task of raw_exec, whose shim survives
+// the driver.
 type containers struct {
-	pb.UnimplementedDriverServer
-	behavior
+	*rawexec.Driver
+	info         sdk.Info
+	capabilities driver.Capabilities
+	// machine is the folder of the containers.
 	machine string
-	// fingerprinted: the client has read a fingerprint.
-	fingerprinted atomic.Bool
-
-	mu    sync.Mutex
-	tasks map[string]container // that this process has, by id; guarded by mu
-}
-
-// behavior is how a driver differs from others.
-type behavior struct {
-	name  string
-	tasks *sdk.Spec
-	files pb.DriverCapabilities_FSIsolation
 	// waitsEarly: WaitTask answers with code 0 as soon as a container is stopping.
 	waitsEarly bool
-	// needsFingerprint: StartTask panics before a fingerprint was read.
+	// needsFingerprint: StartTask panics before a fingerprint was reported.
 	needsFingerprint bool
 	// forgetful: RecoverTask always fails, and tasks of an earlier process run on.
 	forgetful bool
+
+	fingerprinted atomic.Bool
+	mu            sync.Mutex
+	// stopping has the tasks that this process has, and a channel that is closed when a stop begins;
+	// guarded by mu.
+	stopping map[driver.TaskID]chan struct{}
 }
 
-func podman(dir string) *identity {
-	return driverPlugin(dir, "0.5.2", podmanSchema(), behavior{
-		name: "podman", tasks: podmanTask(), files: pb.DriverCapabilities_IMAGE, waitsEarly: true, needsFingerprint: true,
-	})
-}
-
-func lxc(dir string) *identity {
-	return driverPlugin(dir, "0.3.0", sdk.Object(nil), behavior{name: "lxc", tasks: commandTask(), files: pb.DriverCapabilities_IMAGE})
-}
-
-func skeleton(dir string) *identity {
-	return driverPlugin(dir, "0.1.0", sdk.Object(map[string]*sdk.Spec{"shell": sdk.Default(sdk.Attribute("string", false), `"bash"`)}), behavior{
-		name: "skeleton", tasks: commandTask(), forgetful: true,
-	})
-}
-
-func driverPlugin(dir, version string, own *sdk.Spec, b behavior) *identity {
-	d := &containers{behavior: b, machine: dir, tasks: make(map[string]container)}
-	return &identity{
-		kind: base.PluginType_DRIVER, name: b.name, version: version, schema: own,
-		register: func(s *grpc.Server) { pb.RegisterDriverServer(s, d) },
+func newContainers(dir string, info sdk.Info) *containers {
+	return &containers{
+		Driver: rawexec.New(rawexec.Options{}), info: info, machine: dir, capabilities: driver.Capabilities{SendSignals: true},
+		stopping: map[driver.TaskID]chan struct{}{},
 	}
 }
 
-func (d *containers) TaskConfigSchema(context.Context, *pb.TaskConfigSchemaRequest) (*pb.TaskConfigSchemaResponse, error) {
-	return &pb.TaskConfigSchemaResponse{Spec: d.behavior.tasks}, nil
+// podman has a default of volumes that omits an attribute. The labels of a task are a list of maps.
+func podman(dir string) *containers {
+	flag := func() *sdk.Spec { return sdk.Default(sdk.Attribute("bool", false), "true") }
+	text := func() *sdk.Spec { return sdk.Attribute("string", false) }
+	d := newContainers(dir, sdk.Info{
+		Name: "podman", Version: "0.5.2", HandleVersion: 1,
+		ConfigSchema: sdk.Object(map[string]*sdk.Spec{
+			"socket_path": text(),
+			"gc":          sdk.Default(sdk.Block(sdk.Object(map[string]*sdk.Spec{"container": flag()}), false), "{ container = true }"),
+			"volumes":     sdk.Default(sdk.Block(sdk.Object(map[string]*sdk.Spec{"enabled": flag(), "selinuxlabel": text()}), false), "{ enabled = true }"),
+		}),
+		TaskSchema: sdk.Object(map[string]*sdk.Spec{
+			"image": sdk.Attribute("string", true), "command": text(), "args": sdk.Attribute("list(string)", false),
+			"labels": sdk.Attribute("list(map(string))", false), "volumes": sdk.Attribute("list(string)", false), "tty": sdk.Attribute("bool", false),
+		}),
+	})
+	d.waitsEarly, d.needsFingerprint, d.capabilities.FSIsolation = true, true, driver.FSImage
+	return d
 }
 
-func (d *containers) Capabilities(context.Context, *pb.CapabilitiesRequest) (*pb.CapabilitiesResponse, error) {
-	return &pb.CapabilitiesResponse{Capabilities: &pb.DriverCapabilities{SendSignals: true, FsIsolation: d.files}}, nil
+func lxc(dir string) *containers {
+	d := newContainers(dir, sdk.Info{Name: "lxc", Version: "0.3.0", HandleVersion: 1, TaskSchema: commandTask()})
+	d.capabilities.FSIsolation = driver.FSImage
+	return d
 }
 
-func (d *containers) Fingerprint(_ *pb.FingerprintRequest, stream grpc.ServerStreamingServer[pb.FingerprintResponse]) error {
-	for {
-		if err := stream.Send(&pb.FingerprintResponse{
-			Health: pb.FingerprintResponse_HEALTHY, HealthDescription: "Healthy",
-			Attributes: map[string]*structs.Attribute{"driver." + d.name: {Value: &structs.Attribute_BoolVal{BoolVal: true}}},
-		}); err != nil {
-			return err
-		}
-		d.fingerprinted.Store(true)
-		select {
-		case <-stream.Context().Done():
-			return nil
-		case <-time.After(30 * time.Second):
-		}
+func skeleton(dir string) *containers {
+	d := newContainers(dir, sdk.Info{
+		Name: "skeleton", Version: "0.1.0", HandleVersion: 1, TaskSchema: commandTask(),
+		ConfigSchema: sdk.Object(map[string]*sdk.Spec{"shell": sdk.Default(sdk.Attribute("string", false), `"bash"`)}),
+	})
+	d.forgetful = true
+	return d
+}
+
+func commandTask() *sdk.Spec {
+	return sdk.Object(map[string]*sdk.Spec{"command": sdk.Attribute("string", true), "args": sdk.Attribute("list(string)", false)})
+}
+
+func (d *containers) Info() sdk.Info { return d.info }
+
+func (d *containers) Capabilities() driver.Capabilities { return d.capabilities }
+
+// Configure accepts every config: a client checks it against the schema.
+func (d *containers) Configure([]byte) error {
+	config, err := sdk.Encode(map[string]any{"enabled": true, "shim_dir": filepath.Join(d.machine, "containers")})
+	if err != nil {
+		return err
 	}
+	return d.Driver.Configure(config)
 }
 
-// unknown is the error of a task that the driver does not have.
-func unknown() error { return status.Error(codes.Unknown, "task not found for given id") }
+func (d *containers) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
+	report(driver.Fingerprint{Health: driver.Healthy, Description: "Healthy", Attributes: map[string]string{"driver." + d.info.Name: "1"}})
+	d.fingerprinted.Store(true)
+	<-ctx.Done()
+	return ctx.Err()
+}
 
-func (d *containers) task(id string) (container, error) {
+// has returns an error unless this process has the task, and the channel of its stop.
+func (d *containers) has(id driver.TaskID) (chan struct{}, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c, is := d.tasks[id]; is {
-		return c, nil
+	if stopping, is := d.stopping[id]; is {
+		return stopping, nil
 	}
-	return container{}, unknown()
+	return nil, driver.ErrUnknownTask
 }
 
-func (d *containers) add(id string, c container) {
+func (d *containers) add(id driver.TaskID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.tasks[id] = c
+	d.stopping[id] = make(chan struct{})
 }
 
-func (d *containers) StartTask(_ context.Context, r *pb.StartTaskRequest) (*pb.StartTaskResponse, error) {
+// Start starts a container. It does not use the config that a container engine reads.
+func (d *containers) Start(ctx context.Context, task *driver.TaskConfig) ([]byte, error) {
 	if d.needsFingerprint && !d.fingerprinted.Load() {
 		panic("runtime error: invalid memory address or nil pointer dereference")
 	}
-	task := r.GetTask()
 	var config struct {
 		Command string   `codec:"command"`
 		Args    []string `codec:"args"`
 	}
-	if err := schema.Decode(task.GetMsgpackDriverConfig(), &config); err != nil {
-		return nil, status.Error(codes.Unknown, "failed to decode driver config: "+err.Error())
-	}
-	path, err := exec.LookPath(config.Command)
-	if err != nil {
-		return nil, status.Error(codes.Unknown, err.Error())
-	}
-	env := []string{"PATH=" + os.Getenv("PATH")} // a variable of the task comes later, and counts
-	for name, value := range task.GetEnv() {
-		env = append(env, name+"="+value)
-	}
-	c := containerOf(d.machine, task.GetId())
-	if err := c.start(append([]string{path}, config.Args...), env, task.GetStdoutPath(), task.GetStderrPath()); err != nil {
-		return nil, status.Error(codes.Unknown, err.Error())
-	}
-	d.add(task.GetId(), c)
-	// The state of the handle stays unknown, and the config in it has no driver config.
-	return &pb.StartTaskResponse{Handle: &pb.TaskHandle{Version: 1, Config: task, DriverState: []byte(c.dir)}}, nil
-}
-
-func (d *containers) RecoverTask(_ context.Context, r *pb.RecoverTaskRequest) (*pb.RecoverTaskResponse, error) {
-	id := r.GetHandle().GetConfig().GetId()
-	if _, err := d.task(id); err == nil {
-		return &pb.RecoverTaskResponse{}, nil
-	}
-	c := container{string(r.GetHandle().GetDriverState())}
-	switch {
-	case d.forgetful:
-		return nil, status.Error(codes.Unknown, "failed to decode driver config: EOF")
-	case !c.exists():
-		return nil, unknown()
-	}
-	d.add(id, c)
-	return &pb.RecoverTaskResponse{}, nil
-}
-
-func (d *containers) WaitTask(ctx context.Context, r *pb.WaitTaskRequest) (*pb.WaitTaskResponse, error) {
-	c, err := d.task(r.GetTaskId())
+	err := schema.Decode(task.Config, &config)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		code, ended := c.exited()
-		if ended {
-			return &pb.WaitTaskResponse{Result: &pb.ExitResult{ExitCode: int32(code)}}, nil
-		}
-		if d.waitsEarly && c.stopping() {
-			return &pb.WaitTaskResponse{Result: &pb.ExitResult{}}, nil
-		}
+	container := *task
+	container.Mounts, container.Network, container.Resources.Cgroup = nil, nil, ""
+	if container.Config, err = sdk.Encode(map[string]any{"command": config.Command, "args": config.Args}); err != nil {
+		return nil, err
+	}
+	state, err := d.Driver.Start(ctx, &container)
+	if err == nil {
+		d.add(task.ID)
+	}
+	return state, err
+}
+
+func (d *containers) Recover(ctx context.Context, task *driver.TaskConfig, version int32, state []byte) error {
+	if _, err := d.has(task.ID); err == nil {
+		return nil
+	}
+	if d.forgetful {
+		return errors.New("failed to decode driver config: EOF")
+	}
+	err := d.Driver.Recover(ctx, task, version, state)
+	if err == nil {
+		d.add(task.ID)
+	}
+	return err
+}
+
+func (d *containers) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	stopping, err := d.has(id)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	if !d.waitsEarly {
+		return d.Driver.Wait(ctx, id)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
 		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(10 * time.Millisecond):
+		case <-stopping:
+			cancel()
+		case <-waiting.Done():
 		}
+	}()
+	exit, err := d.Driver.Wait(waiting, id)
+	if err == nil || ctx.Err() != nil {
+		return exit, err
 	}
+	if status, err := d.Driver.Inspect(ctx, id); err == nil && status.Exit != nil {
+		return *status.Exit, nil
+	}
+	return driver.ExitResult{}, nil
 }
 
-func (d *containers) StopTask(_ context.Context, r *pb.StopTaskRequest) (*pb.StopTaskResponse, error) {
-	c, err := d.task(r.GetTaskId())
+func (d *containers) Stop(ctx context.Context, id driver.TaskID, grace time.Duration, signal string) error {
+	stopping, err := d.has(id)
 	if err != nil {
-		return nil, err
-	}
-	signal := syscall.SIGTERM
-	if r.GetSignal() != "" {
-		if signal = unix.SignalNum(r.GetSignal()); signal == 0 {
-			return nil, status.Error(codes.Unknown, "invalid signal: "+r.GetSignal())
-		}
-	}
-	if err := c.stop(signal, r.GetTimeout().AsDuration()); err != nil {
-		return nil, status.Error(codes.Unknown, err.Error())
-	}
-	return &pb.StopTaskResponse{}, nil
-}
-
-func (d *containers) DestroyTask(_ context.Context, r *pb.DestroyTaskRequest) (*pb.DestroyTaskResponse, error) {
-	c, err := d.task(r.GetTaskId())
-	if err != nil {
-		return nil, err
-	}
-	if _, ended := c.exited(); !ended && !r.GetForce() {
-		return nil, status.Error(codes.Unknown, "cannot destroy running task")
-	}
-	if err := c.remove(); err != nil {
-		return nil, status.Error(codes.Unknown, err.Error())
+		return err
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.tasks, r.GetTaskId())
-	return &pb.DestroyTaskResponse{}, nil
-}
-
-func (d *containers) InspectTask(_ context.Context, r *pb.InspectTaskRequest) (*pb.InspectTaskResponse, error) {
-	c, err := d.task(r.GetTaskId())
-	if err != nil {
-		return nil, err
+	select {
+	case <-stopping:
+	default:
+		close(stopping)
 	}
-	// A running task ended in the year 1.
-	task := &pb.TaskStatus{Id: r.GetTaskId(), State: pb.TaskState_RUNNING, CompletedAt: timestamppb.New(time.Time{})}
-	if code, ended := c.exited(); ended {
-		task.State, task.Result = pb.TaskState_EXITED, &pb.ExitResult{ExitCode: int32(code)}
+	d.mu.Unlock()
+	return d.Driver.Stop(ctx, id, grace, signal)
+}
+
+func (d *containers) Destroy(ctx context.Context, id driver.TaskID, force bool) error {
+	_, err := d.has(id)
+	if err == nil {
+		err = d.Driver.Destroy(ctx, id, force)
 	}
-	return &pb.InspectTaskResponse{Task: task, Driver: &pb.TaskDriverStatus{}}, nil
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.stopping, id)
+	}
+	return err
 }
 
-// TaskEvents does not notice that the client has closed the stream.
-func (*containers) TaskEvents(*pb.TaskEventsRequest, grpc.ServerStreamingServer[pb.DriverTaskEvent]) error {
-	select {}
+// Inspect reports that a running task has ended in the year 1.
+func (d *containers) Inspect(ctx context.Context, id driver.TaskID) (driver.Status, error) {
+	if _, err := d.has(id); err != nil {
+		return driver.Status{}, err
+	}
+	status, err := d.Driver.Inspect(ctx, id)
+	if status.State == driver.TaskRunning {
+		status.CompletedAt = time.Time{}.Add(time.Nanosecond)
+	}
+	return status, err
 }
 
-func (d *containers) SignalTask(_ context.Context, r *pb.SignalTaskRequest) (*pb.SignalTaskResponse, error) {
-	c, err := d.task(r.GetTaskId())
+// Events does not notice that the client has closed the stream.
+func (*containers) Events(context.Context, func(driver.Event)) error { select {} }
+
+func (d *containers) Signal(ctx context.Context, id driver.TaskID, signal string) error {
+	_, err := d.has(id)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case d.forgetful:
-		return nil, status.Error(codes.Unknown, "This driver does not support signals")
+		return errors.New("This driver does not support signals")
 	}
-	c.signal(unix.SignalNum(strings.ToUpper(r.GetSignal())))
-	return &pb.SignalTaskResponse{}, nil
+	return d.Driver.Signal(ctx, id, signal)
 }

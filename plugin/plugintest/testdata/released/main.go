@@ -1,6 +1,6 @@
-// Command released behaves on the wire as released plugins do, with everything that differs from the
-// rules of this repository. It is for tests with a real client. Its arguments are the name of a
-// plugin and a folder, which stands for the machine: its devices and its containers.
+// Command released behaves as released plugins do, with everything that differs from the rules of
+// this repository. It is for tests with a real client. Its arguments are the name of a plugin and a
+// folder, which stands for the machine: its devices and its containers.
 //
 //	nvidia           device plugin 1.1.0: whole buffers of C as bus ids, reports of changes only
 //	skeleton-device  device plugin: reports of changes only
@@ -12,6 +12,8 @@ package main
 import (
 	"fmt"
 	"os"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/sdk"
 )
 
 func main() {
@@ -22,15 +24,15 @@ func main() {
 	name, dir := os.Args[1], os.Args[2]
 	switch name {
 	case "nvidia":
-		serve(nvidia(dir))
+		sdk.ServeDevice(nvidia(dir))
 	case "skeleton-device":
-		serve(skeletonDevice(dir))
+		sdk.ServeDevice(skeletonDevice(dir))
 	case "podman":
-		serve(podman(dir))
+		sdk.Serve(podman(dir))
 	case "lxc":
-		serve(lxc(dir))
+		sdk.Serve(lxc(dir))
 	case "skeleton":
-		serve(skeleton(dir))
+		sdk.Serve(skeleton(dir))
 	default:
 		fmt.Fprintf(os.Stderr, "unknown plugin %q\n", name)
 		os.Exit(2)
