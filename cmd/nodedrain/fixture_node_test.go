@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,11 +20,15 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
-
+	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
+	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
+	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // The allocation of the fixture, and another one with two tasks.
@@ -32,49 +39,92 @@ const (
 )
 
 // fixtureNode is a server with one node, as the compatible API has them: it answers requests about
-// allocations, their files, logs and commands. It is safe for concurrent use.
+// allocations, and serves their files and logs like a client. It is safe for concurrent use.
 type fixtureNode struct {
 	*httptest.Server
+	dirs *allocdir.Folders
 	// exec runs the command of an exec, or refuses with an error.
 	exec func(url.Values, *websocket.Conn)
-	// older: the server does not know the parameter file of logs.
+	// older: the server does not read the parameter file of logs.
 	older bool
 
-	mu      sync.Mutex
-	changed chan struct{} // closed at each change; guarded by mu
-	index   uint64        // guarded by mu
-	allocs  map[string]*wire.Allocation
-	files   map[string]string // by path; guarded by mu
-	asked   []string          // the writes, with their bodies; guarded by mu
-	streams int               // followed logs that were begun; guarded by mu
-	down    bool              // the node has no connection to the servers; guarded by mu
+	mu       sync.Mutex
+	changed  chan struct{} // closed at each change; guarded by mu
+	index    uint64        // guarded by mu
+	allocs   map[string]*wire.Allocation
+	requests []string // the writes, with their bodies; guarded by mu
+	streams  int      // followed logs that were begun; guarded by mu
+	down     bool     // the node has no connection to the servers; guarded by mu
 	// refused is the answer to writes about tasks, or empty; guarded by mu.
 	refused string
 	// refusals counts what was refused because the node is down; guarded by mu.
 	refusals int
-	// event is news of the first file of a log, which comes once with the next frames; guarded by mu.
-	event string
 }
 
-func newFixtureNode() *fixtureNode {
-	f := &fixtureNode{
-		changed: make(chan struct{}), index: 10,
-		allocs: map[string]*wire.Allocation{fixtureAlloc: fixture(fixtureAlloc, "web"), twoTasks: fixture(twoTasks, "proxy", "web")},
-		files: map[string]string{
-			"alloc/logs/web.stdout.0": "one\ntwo\n", "alloc/logs/web.stdout.1": "three\n", "alloc/logs/web.stderr.0": "oh\n", "web/local/config": "key = value\n",
-		},
+// newFixtureNode returns a node with the folders of its allocations in a new folder.
+func newFixtureNode(dir string) (*fixtureNode, error) {
+	dirs, err := allocdir.Open(dir)
+	if err != nil {
+		return nil, err
 	}
+	f := &fixtureNode{
+		dirs: dirs, changed: make(chan struct{}), index: 10,
+		allocs: map[string]*wire.Allocation{fixtureAlloc: fixture(fixtureAlloc, "web"), twoTasks: fixture(twoTasks, "proxy", "web")},
+	}
+	err = dirs.Build(fixtureAlloc, []allocdir.Task{{Name: "web"}})
+	for name, text := range map[string]string{
+		"alloc/logs/web.stdout.0": "one\ntwo\n", "alloc/logs/web.stdout.1": "three\n", "alloc/logs/web.stderr.0": "oh\n", "web/local/config": "key = value\n",
+	} {
+		at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		err = errors.Join(err, os.WriteFile(f.path(name), []byte(text), 0o644), os.Chtimes(f.path(name), at, at))
+	}
+	node := nodeapi.New(nodeapi.Options{Dirs: dirs, Roster: f, Host: func(context.Context) (*hoststats.Sample, error) { return nil, errors.ErrUnsupported }})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/allocations", f.list)
 	mux.HandleFunc("GET /v1/allocation/{id}", f.read)
 	mux.HandleFunc("PUT /v1/allocation/{id}/stop", f.stop)
 	mux.HandleFunc("GET /v1/evaluation/{id}", f.readEval)
-	mux.HandleFunc("GET /v1/client/fs/{what}/{id}", f.readFS)
-	mux.HandleFunc("GET /v1/client/allocation/{id}/stats", f.stats)
+	mux.HandleFunc("GET /v1/client/fs/", func(w http.ResponseWriter, r *http.Request) { f.readFiles(w, r, node) })
+	mux.Handle("GET /v1/client/allocation/{id}/stats", node)
 	mux.HandleFunc("GET /v1/client/allocation/{id}/exec", f.upgrade)
-	mux.HandleFunc("PUT /v1/client/allocation/{id}/{what}", f.act)
+	mux.HandleFunc("PUT /v1/client/allocation/{id}/{action}", f.act)
 	f.Server = httptest.NewServer(mux)
-	return f
+	return f, err
+}
+
+// Close ends the server.
+func (f *fixtureNode) Close() {
+	f.CloseClientConnections()
+	f.Server.Close()
+	_ = f.dirs.Close()
+}
+
+// path returns the path of a file of the allocation.
+func (f *fixtureNode) path(name string) string {
+	return filepath.Join(f.dirs.Alloc(fixtureAlloc), name)
+}
+
+// Tasks implements [nodeapi.Roster].
+func (f *fixtureNode) Tasks(id string) (tasks []nodeapi.TaskState, changed <-chan struct{}, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.allocs[id]
+	if a == nil {
+		return nil, f.changed, false
+	}
+	for name := range a.TaskStates {
+		over := alloc.Over(a, name)
+		tasks = append(tasks, nodeapi.TaskState{Name: name, Running: !over, Dead: over})
+	}
+	return tasks, f.changed, true
+}
+
+// Usage implements [nodeapi.Roster].
+func (f *fixtureNode) Usage(_ context.Context, id, _ string) (driver.Usage, error) {
+	if id != fixtureAlloc {
+		return driver.Usage{}, errors.ErrUnsupported
+	}
+	return driver.Usage{Time: time.Unix(5, 0), CPUPercent: 50, RSS: 3 << 20}, nil
 }
 
 // fixture is a running allocation with tasks of raw_exec.
@@ -107,7 +157,13 @@ func (f *fixtureNode) change(do func()) {
 
 // write appends to a file of the log of the task "web".
 func (f *fixtureNode) write(n int, text string) {
-	f.change(func() { f.files[fmt.Sprintf("alloc/logs/web.stdout.%d", n)] += text })
+	log, err := os.OpenFile(f.path(fmt.Sprintf("alloc/logs/web.stdout.%d", n)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = log.WriteString(text)
+	}
+	if err := errors.Join(err, log.Close()); err != nil {
+		panic(err)
+	}
 }
 
 // end ends the task "web" with an exit code.
@@ -120,11 +176,11 @@ func (f *fixtureNode) end(code int) {
 	})
 }
 
-// requests are the writes so far.
-func (f *fixtureNode) requests() []string {
+// writes returns the writes so far.
+func (f *fixtureNode) writes() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.asked)
+	return slices.Clone(f.requests)
 }
 
 func (f *fixtureNode) answer(w http.ResponseWriter, index uint64, body any) {
@@ -170,28 +226,28 @@ func (f *fixtureNode) read(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *fixtureNode) stop(w http.ResponseWriter, r *http.Request) {
-	f.note(r)
+	f.record(r)
 	f.answer(w, 11, wire.AllocStopResponse{EvalID: fixtureEval, Index: 11})
 }
 
 // readEval answers with an ended evaluation. That of the allocation with two tasks placed nothing.
 func (f *fixtureNode) readEval(w http.ResponseWriter, r *http.Request) {
 	e := &wire.Evaluation{ID: r.PathValue("id"), Status: "complete"}
-	if slices.ContainsFunc(f.requests(), func(asked string) bool { return strings.HasPrefix(asked, "PUT /v1/allocation/"+twoTasks) }) {
+	if slices.ContainsFunc(f.writes(), func(request string) bool { return strings.HasPrefix(request, "PUT /v1/allocation/"+twoTasks) }) {
 		e.BlockedEval = "b1110000-0000-4000-8000-00000000000b"
 	}
 	f.answer(w, 12, e)
 }
 
-func (f *fixtureNode) note(r *http.Request) {
+func (f *fixtureNode) record(r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked = append(f.asked, r.Method+" "+r.URL.Path+" "+strings.TrimSpace(string(body)))
+	f.requests = append(f.requests, r.Method+" "+r.URL.Path+" "+strings.TrimSpace(string(body)))
 }
 
 func (f *fixtureNode) act(w http.ResponseWriter, r *http.Request) {
-	f.note(r)
+	f.record(r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.refused != "" {
@@ -201,139 +257,26 @@ func (f *fixtureNode) act(w http.ResponseWriter, r *http.Request) {
 	f.answer(w, f.index, struct{}{})
 }
 
-func (f *fixtureNode) stats(w http.ResponseWriter, r *http.Request) {
-	if r.PathValue("id") != fixtureAlloc {
-		http.Error(w, "no path to the node", http.StatusNotFound)
-		return
-	}
-	use := &wire.ResourceUsage{CpuStats: &wire.CPUStats{TotalTicks: 12.4}, MemoryStats: &wire.MemoryStats{RSS: 3 << 20}}
-	f.answer(w, 0, wire.AllocStats{ResourceUsage: use, Tasks: map[string]*wire.TaskStats{"web": {ResourceUsage: use}}})
-}
-
-func (f *fixtureNode) readFS(w http.ResponseWriter, r *http.Request) {
+// readFiles lets the node answer a request about files, unless it is down.
+func (f *fixtureNode) readFiles(w http.ResponseWriter, r *http.Request, node http.Handler) {
+	q := r.URL.Query()
 	f.mu.Lock()
 	down := f.down
 	if down {
 		f.refusals++
+	} else if q.Get("follow") == "true" {
+		f.streams++
 	}
 	f.mu.Unlock()
 	if down {
 		http.Error(w, "no path to the node", http.StatusNotFound)
 		return
 	}
-	if r.PathValue("what") == "logs" {
-		f.logs(w, r)
-		return
+	if f.older {
+		q.Del("file")
+		r.URL.RawQuery = q.Encode()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	at := strings.Trim(r.URL.Query().Get("path"), "/")
-	content, isFile := f.files[at]
-	inside := map[string]*wire.FileInfo{}
-	for name, text := range f.files {
-		rest, is := strings.CutPrefix("/"+name, path.Join("/", at)+"/")
-		if at == "" {
-			rest, is = name, true
-		}
-		if !is {
-			continue
-		}
-		first, _, folder := strings.Cut(rest, "/")
-		inside[first] = fileInfo(first, int64(len(text)), folder)
-	}
-	switch what := r.PathValue("what"); {
-	case !isFile && len(inside) == 0:
-		http.Error(w, "no such file", http.StatusNotFound)
-	case what == "cat":
-		_, _ = io.WriteString(w, content)
-	case what == "ls":
-		list := []*wire.FileInfo{}
-		for _, name := range slices.Sorted(maps.Keys(inside)) {
-			list = append(list, inside[name])
-		}
-		f.answer(w, 0, list)
-	case what == "stat":
-		f.answer(w, 0, fileInfo(path.Base(at), int64(len(content)), !isFile))
-	}
-}
-
-func fileInfo(name string, size int64, isDir bool) *wire.FileInfo {
-	info := &wire.FileInfo{Name: name, Size: size, FileMode: "-rw-r--r--", ModTime: wire.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), ContentType: "text/plain"}
-	if isDir {
-		info.IsDir, info.FileMode, info.Size, info.ContentType = true, "drwxr-xr-x", 4096, ""
-	}
-	return info
-}
-
-// logs streams a log in small frames. A followed log ends with its task.
-func (f *fixtureNode) logs(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	log := q.Get("task") + "." + q.Get("type") + "."
-	skip, _ := strconv.Atoi(q.Get("offset"))
-	follow := q.Get("follow") == "true"
-	file := 0
-	f.mu.Lock()
-	if follow {
-		f.streams++
-	}
-	if q.Get("origin") == "end" {
-		skip = max(0, f.sizeOf(log)-skip)
-	}
-	f.mu.Unlock()
-	if name := q.Get("file"); name != "" && !f.older {
-		file, _ = strconv.Atoi(strings.TrimPrefix(name, log))
-	}
-	encoder := json.NewEncoder(w)
-	for {
-		f.mu.Lock()
-		changed, ended := f.changed, alloc.Over(f.allocs[fixtureAlloc], q.Get("task"))
-		var frames []wire.StreamFrame
-		if f.event != "" {
-			frames, f.event = append(frames, wire.StreamFrame{File: "alloc/logs/" + log + "0", FileEvent: f.event}), ""
-		}
-		parts, last, size := f.frames(log, file, skip)
-		frames, file, skip = append(frames, parts...), last, size
-		f.mu.Unlock()
-		for _, frame := range append(frames, wire.StreamFrame{}) {
-			if encoder.Encode(frame) != nil {
-				return
-			}
-		}
-		_ = http.NewResponseController(w).Flush()
-		if !follow || ended {
-			return
-		}
-		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
-		}
-	}
-}
-
-func (f *fixtureNode) sizeOf(log string) (n int) {
-	for name, text := range f.files {
-		if strings.HasPrefix(path.Base(name), log) {
-			n += len(text)
-		}
-	}
-	return n
-}
-
-// frames returns what a log has after the first bytes from a file on, and where it ends. Called with mu.
-func (f *fixtureNode) frames(log string, file, skip int) (frames []wire.StreamFrame, last, size int) {
-	for ; ; file, skip = file+1, max(0, skip-size) {
-		name := fmt.Sprintf("alloc/logs/%s%d", log, file)
-		text := f.files[name]
-		for at := skip; at < len(text); at += 3 {
-			end := min(at+3, len(text))
-			frames = append(frames, wire.StreamFrame{File: name, Offset: int64(end), Data: []byte(text[at:end])})
-		}
-		size = len(text)
-		if _, more := f.files[fmt.Sprintf("alloc/logs/%s%d", log, file+1)]; !more {
-			return frames, file, size
-		}
-	}
+	node.ServeHTTP(w, r)
 }
 
 func (f *fixtureNode) upgrade(w http.ResponseWriter, r *http.Request) {
@@ -353,7 +296,8 @@ func (f *fixtureNode) upgrade(w http.ResponseWriter, r *http.Request) {
 // startFixtureNode starts a fixture for a test.
 func startFixtureNode(t *testing.T) *fixtureNode {
 	t.Helper()
-	f := newFixtureNode()
+	f, err := newFixtureNode(filepath.Join(t.TempDir(), "allocs"))
+	must.NoError(t, err)
 	t.Cleanup(f.Close)
 	return f
 }

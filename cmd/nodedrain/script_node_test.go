@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -16,7 +17,10 @@ func TestNodeScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			f := newFixtureNode()
+			f, err := newFixtureNode(filepath.Join(env.WorkDir, "allocs"))
+			if err != nil {
+				return err
+			}
 			env.Defer(f.Close)
 			env.Values[scriptKey{}] = f
 			for name, value := range map[string]string{"NOMAD_ADDR": f.URL, "HOME": env.WorkDir, "TZ": "UTC"} {
@@ -36,7 +40,7 @@ func requestsInScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: requests")
 	}
-	for _, line := range ts.Value(scriptKey{}).(*fixtureNode).requests() {
+	for _, line := range ts.Value(scriptKey{}).(*fixtureNode).writes() {
 		fmt.Fprintln(ts.Stdout(), line)
 	}
 }
