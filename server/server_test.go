@@ -401,29 +401,3 @@ func TestNew_refuses(t *testing.T) {
 		})
 	}
 }
-
-// A single server on its own stores finds its state again after a restart.
-func TestServer_restarts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, snapshots := raft.NewInmemStore(), raft.NewInmemSnapshotStore()
-		start := func() *server.Server {
-			address, transport := raft.NewInmemTransport("home")
-			s := result.Of(server.New(server.Config{
-				ID: "s1", Transport: transport, Voters: []raft.Server{{ID: "s1", Address: address}},
-				Log: store, Stable: store, Snapshots: snapshots,
-			})).OK(t)
-			return s
-		}
-		s := start()
-		for !s.Leads() {
-			time.Sleep(time.Second)
-		}
-		result.Of(s.Requests().RegisterNode(t.Context(), &cluster.Node{ID: "n1"})).OK(t)
-		must.NoError(t, s.Shutdown())
-		must.NoError(t, s.Shutdown())
-		s = start()
-		await(t, s, "the node", func(snap *statestore.Snapshot) bool { return snap.Node("n1") != nil })
-		must.NoError(t, s.Shutdown())
-	})
-}

@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
@@ -73,23 +71,6 @@ func ready(t *testing.T, agents ...*agent.Agent) {
 	for _, a := range agents {
 		must.NoError(t, a.Ready(ctx))
 	}
-}
-
-func TestAgent_restartOfASingleServer(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	a := start(t, agent.Config{DataDir: dir, BootstrapExpect: 1})
-	ready(t, a)
-	for i := range 10 {
-		result.Of(a.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: cluster.NodeID(fmt.Sprint("n", i)), Status: cluster.NodeReady})).OK(t)
-	}
-	_, err := agent.New(agent.Config{DataDir: dir, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
-	must.ErrorContains(t, err, "in use by another process")
-	must.NoError(t, a.Stop())
-	a = start(t, agent.Config{DataDir: dir, BootstrapExpect: 1})
-	ready(t, a)
-	must.NoError(t, a.Backend().Reader.Consistent(t.Context()))
-	must.NotNil(t, a.Server().Store().Snapshot().Node("n9"))
 }
 
 // An agent with tokens and plain HTTP on a public address logs one warning.

@@ -315,57 +315,6 @@ func TestAgent_stopClosesUnusedConnections(t *testing.T) {
 	must.Less(t, patience/3, time.Since(began))
 }
 
-// Acknowledged writes survive the loss of a leader, and the lost leader has the same state after it
-// reconnects.
-func TestCluster_aLeaderIsIsolatedDuringWrites(t *testing.T) {
-	t.Parallel()
-	w := newServers(t, 3, nil)
-	first := w.leader()
-	rest := w.others(first)
-	var mu sync.Mutex
-	acknowledged := make(map[int]bool)
-	ctx, cancel := context.WithCancel(t.Context())
-	var writers sync.WaitGroup
-	for worker := range 3 {
-		c := api(t, rest[worker%2])
-		writers.Go(func() {
-			for i := worker; ctx.Err() == nil; i += 3 {
-				if _, err := c.Register(ctx, testNode(i)); err != nil {
-					continue
-				}
-				mu.Lock()
-				acknowledged[i] = true
-				mu.Unlock()
-			}
-		})
-	}
-	awaitWrites := func() {
-		mu.Lock()
-		before := len(acknowledged)
-		mu.Unlock()
-		eventually(t, "more writes", func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return len(acknowledged) >= before+30
-		})
-	}
-	awaitWrites()
-	w.network.isolate(first, true)
-	w.leader(rest...)
-	awaitWrites()
-	cancel()
-	writers.Wait()
-	eventually(t, "the isolated server no longer leads", func() bool {
-		return errors.Is(first.Backend().Reader.Consistent(t.Context()), httpapi.ErrNotLeader)
-	})
-	second := w.leader(rest...)
-	for i := range acknowledged {
-		must.NotNil(t, second.Server().Store().Snapshot().Node(testNode(i).ID), must.Sprintf("node %d was acknowledged", i))
-	}
-	w.network.isolate(first, false)
-	awaitSameState(t, second, w.others(second)[0], w.others(second)[1])
-}
-
 // After a stop of all its servers, a restarted cluster has its state.
 func TestCluster_restartsFromDisk(t *testing.T) {
 	t.Parallel()
