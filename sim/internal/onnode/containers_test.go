@@ -11,17 +11,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
-	"github.com/seed-f9cf0b39/nodedrain/sim/internal/onnode"
 )
 
 // A client reports the end of an allocation, with exit code 0, while a container of it runs.
 func TestJudge_containerLives(t *testing.T) {
 	t.Parallel()
-	judge := onnode.New("n1")
-	node := machine.New(machine.Options{
-		ID: "n1", Start: begin, Drivers: []string{"mock"}, Containers: true, Observer: judge,
-		Script: func(*driver.TaskConfig) scripted.Script { return scripted.Script{StopTakes: 3 * time.Second} },
-		Report: func(_ []cluster.AllocReport, reply func(bool)) { reply(true) },
+	node, judge := newNode(machine.Options{
+		Containers: true,
+		Script:     func(*driver.TaskConfig) scripted.Script { return scripted.Script{StopTakes: 3 * time.Second} },
 	})
 	must.NoError(t, node.StartClient())
 	node.Servers(wanted(allocation("a1")))
