@@ -68,8 +68,8 @@ type Result struct {
 	// Unhealthy are the groups of services with fewer healthy allocations at the end than their
 	// count, in words: first those below their limit. It is not a failure of the drainer.
 	Unhealthy []string
-	// Counters are the judge's.
-	Counters invariant.Counters
+	// Stills counts the judged silences on the servers with a drainer that was up to date.
+	Stills int
 	// Story and End are set if [Options].Story is. Lowest is the last lines of End: the
 	// lowest healthy counts, which depend on the times of faults.
 	Story, End, Lowest string
@@ -203,7 +203,7 @@ func (p *player) play() error {
 	case limited && len(violations) == 0: // the end of the run is unknown
 		return err
 	}
-	p.result.Counters, p.result.NoEffect = p.judging.judge.Counters(), p.effects.none()
+	p.result.Stills, p.result.NoEffect = p.judging.judge.Stills(), p.effects.none()
 	p.result.Unhealthy = unhealthy(p.world.Truth())
 	if p.story != nil {
 		p.story.write(p.result)

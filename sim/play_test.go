@@ -81,7 +81,7 @@ func TestPlay_judgesPauses(t *testing.T) {
 	result, err := sim.Play(s, sim.Options{})
 	must.NoError(t, err)
 	must.SliceEmpty(t, result.Violations)
-	must.Positive(t, result.Counters.Stills)
+	must.Positive(t, result.Stills)
 }
 
 // Equal scenarios give equal hashes with any number of processors. Not parallel: the test sets

@@ -28,9 +28,7 @@ type facts struct {
 	// the drainer gets its answer.
 	idle map[uint64]idleItem
 
-	counters Counters
+	// stills counts the judged silences with a drainer that was up to date.
+	stills int
 	Findings
 }
-
-// Counters returns the counts so far.
-func (j *facts) Counters() Counters { return j.counters }

@@ -57,7 +57,6 @@ func (j *Judge) judgeEvals(e *entry) {
 	}
 	w := evalJudge{facts: j.facts, e: e, carried: carriedBy(e.Message)}
 	w.required = w.requirementOf()
-	j.counters.Required += len(w.required.jobs)
 	w.checkCarried()
 	for _, c := range e.evals {
 		if c.before == nil && c.after != nil && !w.carries(c.after) {
@@ -124,7 +123,6 @@ func (w *evalJudge) checkCarried() {
 // judge judges an evaluation that the entry did not carry.
 func (w *evalJudge) judge(row *cluster.Evaluation) {
 	w.created++
-	w.counters.Evaluated++
 	key := jobOf(row)
 	_, required := slices.BinarySearchFunc(w.required.jobs, key, cluster.JobKey.Compare)
 	switch {

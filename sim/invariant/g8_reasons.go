@@ -124,7 +124,6 @@ func (r *reasons) judgeReport(n *node, report *rules.Report) {
 
 // judgeReason judges one reason.
 func (r *reasons) judgeReason(a *alloc, ar *rules.AllocExplanation) {
-	r.counters.Reasons++
 	if ar.Group != a.group.key || int(ar.Stage) != int(a.stage) {
 		r.find(WrongNumbers, of(a), "the report has the group %s and the stage %s", ar.Group, ar.Stage)
 	}

@@ -66,7 +66,6 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	e := &j.entry
 	e.read(j.tables, a)
 	j.latest = later(j.latest, e.at)
-	j.counters.add(e.Response)
 	for _, c := range e.records {
 		j.truth.judgeRecordRow(c)
 	}
@@ -129,6 +128,9 @@ func (j *Judge) Calm(now time.Time) {
 	}
 	j.ends.setBounds()
 }
+
+// Stills counts the silences that were judged, with a drainer that was up to date.
+func (j *Judge) Stills() int { return j.stills }
 
 // End audits the final states of all servers. The first state is that of the server that has
 // applied the most entries. All servers have applied the same log.

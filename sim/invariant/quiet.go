@@ -49,7 +49,7 @@ func (j *Judge) Still(now time.Time, q Quiet) {
 	if t.upToDate(now, q.Clock, q.Truth != nil && q.Truth.Held()) && !t.awaitsRead(t.last.clock) {
 		j.progress.checkFollowed(q.Followed)
 		if len(j.tables.draining) > 0 {
-			j.counters.Stills++
+			j.stills++
 			m := j.tables.snapshot(q.Clock, &j.options)
 			if q.Fresh != nil {
 				j.progress.checkFreshPlan(m, t, *q.Fresh, nil)

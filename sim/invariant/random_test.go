@@ -164,20 +164,6 @@ func (c *randomFixture) someMarks(count int) *shims.AllocUpdateDesiredTransition
 	return m
 }
 
-// markAll returns an entry that marks all live allocations on draining nodes.
-func (c *randomFixture) markAll() *shims.AllocUpdateDesiredTransition {
-	m := c.someMarks(0)
-	for n := range c.state().DrainingNodes() {
-		for a := range c.state().WorkView().LiveAllocsByNode(n.ID) {
-			m.Marks.Marks = append(m.Marks.Marks, c.marks(c.someClass(a), a.ID).Marks.Marks...)
-			if !slices.ContainsFunc(m.Evals, func(e *cluster.Evaluation) bool { return e.JobKey() == a.JobKey() }) {
-				m.Evals = append(m.Evals, c.eval(a.JobID))
-			}
-		}
-	}
-	return m
-}
-
 // someClass returns a likely class for an allocation, or sometimes a random one.
 func (c *randomFixture) someClass(a *cluster.Allocation) cluster.MarkClass {
 	switch n := c.state().Node(a.NodeID); {
@@ -197,79 +183,6 @@ func (c *randomFixture) someClass(a *cluster.Allocation) cluster.MarkClass {
 		return cluster.MarkPaced
 	}
 	return cluster.MarkFree
-}
-
-// The judge and the drainer's rules are separate code. In random histories, the judge accepts all
-// results of the re-checks and of the explanations.
-func TestJudge_agreesWithTheDrainersRules(t *testing.T) {
-	t.Parallel()
-	made, refused, ended, reasons := 0, 0, 0, 0
-	for seed := range uint64(80) {
-		c := newRandomFixture(t, seed)
-		for range 40 {
-			switch c.rng.IntN(6) {
-			case 0:
-				c.apply(c.someMarks(1 + c.rng.IntN(4)))
-			case 1, 2:
-				c.apply(c.markAll())
-			case 3:
-				c.apply(c.someEnds())
-			case 4:
-				c.reevaluateAll()
-			}
-			c.judgeQuiet()
-			c.randomEntry()
-		}
-		c.j.End(c.now, c.state())
-		must.SliceEmpty(t, c.j.Violations(), must.Sprintf("seed %d, policy %+v: %v", seed, c.policy, c.j.Violations()))
-		counted := c.j.Counters()
-		made, refused, ended, reasons = made+counted.Marked, refused+counted.Refused, ended+counted.Ends, reasons+counted.Reasons
-	}
-	t.Logf("%d marks, %d refused, %d entries of ends, %d reasons", made, refused, ended, reasons)
-	for _, count := range []int{made, refused, ended, reasons} {
-		must.Greater(t, 200, count, must.Sprint("too few events for a meaningful test"))
-	}
-}
-
-// someEnds returns an entry that ends all running drains.
-func (c *randomFixture) someEnds() *shims.NodesDrainComplete {
-	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: c.now, Policy: c.policy}}
-	for n := range c.state().DrainingNodes() {
-		end := rules.Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
-		if c.rng.IntN(8) == 0 {
-			end.Revision--
-		}
-		m.Completions.Completions = append(m.Completions.Completions, end)
-	}
-	return m
-}
-
-// reevaluateAll applies an entry that evaluates random groups again, stuck or not.
-func (c *randomFixture) reevaluateAll() {
-	m := c.someMarks(0)
-	for i := range 6 {
-		key := groupKey(cluster.JobID(fmt.Sprintf("j%d", i)))
-		if c.rng.IntN(2) == 0 {
-			m.Reevaluate = append(m.Reevaluate, key)
-			m.Evals = append(m.Evals, c.eval(key.Job.ID))
-		}
-	}
-	c.apply(m)
-}
-
-// judgeQuiet judges the reports of a fresh drainer.
-func (c *randomFixture) judgeQuiet() {
-	q := invariant.Quiet{Term: 1, Clock: c.now, State: c.state(), Truth: known{held: true}}
-	for n := range c.state().DrainingNodes() {
-		r, _ := rules.Explain(c.state().DrainView(), rules.TermState{WriteTime: oneSecond}, n.ID, c.now, c.policy)
-		for i := range r.Allocs {
-			if s := &r.Allocs[i].Since; s.Observed {
-				s.At = c.now
-			}
-		}
-		q.Reports = append(q.Reports, r)
-	}
-	c.j.Quiet(c.now, q)
 }
 
 // The test applies every proposed mark without a re-check. The judge finds exactly the marks that
