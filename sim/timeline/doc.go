@@ -4,8 +4,8 @@
 //
 // # Recording
 //
-// A [Recorder] gets the events of a run: every applied raft entry in order ([Recorder.Applied]),
-// the leaders, the strikes of faults, and the violations of guarantees. A strike is one time at
+// A [Recorder] watches a world ([Recorder.Watch]): every applied raft entry in order, the leaders, and
+// the strikes of faults. [Recorder.Result] adds the violations of guarantees. A strike is one time at
 // which a fault acts. The recorder computes the health of nodes, allocations and groups from the
 // states before and after each entry, with package witness/opinion. That package shares no code
 // with the drainer, so that a picture does not repeat the drainer's mistakes.
@@ -37,7 +37,7 @@
 // the lines of violations. A cause names an earlier step and its event. A drainer's
 // step is caused by the entry, the answer or the election that woke the drainer, or by its timer.
 // An entry is caused by its proposer, in the step of the proposal. A client's report is caused by
-// the entry to which the client reacted. The caller must write a line for every step that is a
+// the entry to which the client reacted. A step without an event has a line if it is a
 // cause. To follow the causes of a line back to the scenario or to the first leader, repeat
 //
 //	jq -c 'select(.step == 118)'

@@ -3,7 +3,6 @@ package timeline_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -29,18 +28,11 @@ func swarmed(t testing.TB, seed uint64, o timeline.Options, applied func(*timeli
 		return is
 	})
 	result, err := sim.Play(s, sim.Options{Watch: func(w *world.World) {
-		now := func() time.Duration { return w.Now().Sub(world.Epoch) }
-		w.Observe(world.Observer{
-			Applied: func(a world.Applied) {
-				applied(r, w, a)
-				r.Applied(now(), a)
-			},
-			ClockSet: func(_ int, ahead time.Duration) { r.Clock(now(), ahead) },
-			Elected:  func(server int) { r.Leader(now(), server) },
-		})
+		w.Observe(world.Observer{Applied: func(a world.Applied) { applied(r, w, a) }})
+		r.Watch(w)
 	}})
 	must.NoError(t, err)
-	r.End(result.Lasted)
+	r.Result(result)
 	return r
 }
 

@@ -10,8 +10,11 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the tests see into testdata; read the diff and see the pictures before you commit it")
@@ -57,16 +60,23 @@ func TestSVG(t *testing.T) {
 	golden(t, "story.svg", svgOf(t, story(t, storyOptions())))
 }
 
+// The trace of a scenario has all kinds of lines.
 func TestTrace(t *testing.T) {
 	t.Parallel()
+	file, err := os.ReadFile("testdata/trace.drain")
+	must.NoError(t, err)
+	s, _, err := scenario.Parse("trace.drain", bytes.NewReader(file))
+	must.NoError(t, err)
 	var out bytes.Buffer
 	trace := timeline.NewTrace(&out)
-	step := uint64(0)
-	trace.Event(timeline.Position{Server: 0}, timeline.Event{Kind: "elected", Text: "starts to lead"})
-	story(t, storyOptions(), func(at time.Duration, a shims.Applied) {
-		step++
-		trace.Applied(timeline.Position{Step: step, At: at, Server: -1, Cause: &timeline.Cause{By: timeline.ByEntry, Step: step - 1, Index: a.Index - 1}}, a)
-	})
-	must.NoError(t, trace.Err())
-	golden(t, "story.ndjson", out.String())
+	result, err := sim.Play(s, sim.Options{Watch: trace.Watch})
+	must.NoError(t, err)
+	result.Violations = []invariant.Violation{{Guarantee: "G1", Check: "below limit", At: world.Epoch.Add(time.Minute), Index: 7, Text: "<&\"> and\n"}}
+	must.NoError(t, trace.End(result))
+	golden(t, "trace.ndjson", out.String())
+
+	trace = timeline.NewTrace(&failing{left: 2})
+	_, err = sim.Play(s, sim.Options{Watch: trace.Watch})
+	must.NoError(t, err)
+	must.ErrorIs(t, trace.End(result), errFull)
 }

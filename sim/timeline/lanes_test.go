@@ -1,7 +1,6 @@
 package timeline_test
 
 import (
-	"bytes"
 	"errors"
 	"regexp"
 	"strings"
@@ -143,29 +142,10 @@ func (f *failing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Pictures and traces return the errors of their writers.
+// Pictures return the errors of their writers.
 func TestPictures_ofAFullDisk(t *testing.T) {
 	t.Parallel()
 	r := timeline.New(timeline.Options{Epoch: epoch})
 	must.ErrorIs(t, r.Text(&failing{}, timeline.TextOptions{}), errFull)
 	must.ErrorIs(t, r.SVG(&failing{}), errFull)
-	trace := timeline.NewTrace(&failing{left: 1})
-	trace.Event(timeline.Position{Step: 1}, timeline.Event{Kind: "woken"})
-	must.NoError(t, trace.Err())
-	trace.Event(timeline.Position{Step: 2}, timeline.Event{Kind: "woken"})
-	trace.Event(timeline.Position{Step: 3}, timeline.Event{Kind: "woken"})
-	must.ErrorIs(t, trace.Err(), errFull)
-	must.StrContains(t, trace.Err().Error(), "step 2")
-}
-
-// An event has its allocations.
-func TestTrace_event(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	trace := timeline.NewTrace(&out)
-	trace.Event(timeline.Position{Step: 3, At: 1500 * time.Millisecond, Server: 1, Cause: &timeline.Cause{By: timeline.ByTimer, Step: 2}}, timeline.Event{
-		Kind: "fault", Text: "<&\"> and\n", Index: 9, Allocs: []cluster.AllocID{"a1"},
-	})
-	must.Eq(t, `{"step":3,"ms":1500,"at":"1.5s","server":"s2","event":"fault","index":9,"allocs":["a1"],`+
-		`"text":"<&\"> and\n","cause":{"by":"timer","step":2}}`+"\n", out.String())
 }

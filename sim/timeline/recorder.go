@@ -7,6 +7,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // Recorder records one run for its pictures. Make it with [New]. Times count from the start of the
@@ -161,6 +164,62 @@ func (r *Recorder) Applied(at time.Duration, a shims.Applied) {
 		r.writes = append(r.writes, w)
 	}
 }
+
+// Watch begins to record a world. It is for [sim.Options] and is called once.
+func (r *Recorder) Watch(w *world.World) {
+	now := func() time.Duration { return w.Now().Sub(world.Epoch) }
+	r.Leader(0, w.Leader())
+	w.Observe(world.Observer{
+		Applied: func(a world.Applied) { r.Applied(now(), a) },
+		ClockSet: func(term int, ahead time.Duration) {
+			if term == w.Term() { // and not of an earlier leader
+				r.Clock(now(), ahead)
+			}
+		},
+		Elected: func(server int) { r.Leader(now(), server) },
+		Struck:  func(s world.Strike) { r.Fault(s.At, s.At+s.For, string(s.Name), s.Target) },
+	})
+}
+
+// Operations records a scenario's operations on servers as faults, although they are neither strikes
+// nor entries. It skips an operation tied to an entry: its time is not known in advance.
+func (r *Recorder) Operations(events []scenario.Event) {
+	for _, e := range events {
+		if e.Before != "" {
+			continue
+		}
+		switch op := e.Op.(type) {
+		case *scenario.Pause:
+			r.Fault(e.At, e.At+op.For, "pause", serverOrLeader(op.Server))
+		case *scenario.Clock:
+			r.Fault(e.At, e.At, "clock", serverOrLeader(op.Server))
+		case *scenario.Restore:
+			r.Fault(e.At, e.At, "restore", "")
+		case *scenario.Forget:
+			r.Fault(e.At, e.At, "forget", "")
+		}
+	}
+}
+
+// serverOrLeader is the name of a server by its number in scenarios, from 1. Zero is the present
+// leader.
+func serverOrLeader(n int) string {
+	if n == 0 {
+		return "the leader"
+	}
+	return serverName(n - 1)
+}
+
+// Result records the violations of a run, and its end.
+func (r *Recorder) Result(result *sim.Result) {
+	for _, v := range result.Violations {
+		r.Violation(v.At.Sub(world.Epoch), Violation{Guarantee: v.Guarantee, Text: v.Check + ": " + v.Text, Node: v.Node, Group: v.Group})
+	}
+	r.End(result.Lasted)
+}
+
+// Entries counts the entries that were applied.
+func (r *Recorder) Entries() int { return r.applied }
 
 // times are the times of all changes that a picture shows, in no order.
 func (r *Recorder) times() []time.Duration {

@@ -8,104 +8,134 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
-	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Trace writes one JSON object in one line for each event of a run:
 //
 //	{"step":12,"ms":41000,"at":"41s","server":"s2","event":"applied","entry":"NodesDrainComplete","index":118,
-//	 "nodes":["n1"],"drains":["d1"],"requests":[57],"text":"end n1 complete","cause":{"by":"drainer","step":9}}
+//	 "nodes":["n1"],"drains":["d1"],"requests":[57],"text":"end n1: complete","cause":{"by":"drainer","step":9}}
 //
 // The fields have that order. A line has no empty fields. In an entry of the drainer, requests are
 // the indexes of the latest requests for its drains. Make a trace with [NewTrace].
+//
+// A step without an event has a line only if another line names it as its cause. Its line then
+// precedes that line.
 type Trace struct {
 	out *json.Encoder
 	err error
 	// requests are the indexes of the latest requests for drains.
 	requests map[cluster.DrainID]uint64
+	world    *world.World // nil until Watch
+	causes
+	// lastWritten is the step of the newest line. began is the start time of the present step.
+	lastWritten int
+	began       time.Duration
 }
 
 // NewTrace returns a trace that writes to w, with one write for each line.
 func NewTrace(w io.Writer) *Trace {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
-	return &Trace{out: out, requests: make(map[cluster.DrainID]uint64)}
+	return &Trace{out: out, requests: map[cluster.DrainID]uint64{}, causes: causes{
+		wakers: map[int]Cause{}, proposers: map[drainerWrite]int{}, unwritten: map[int]silentStep{}, appliers: map[uint64]int{},
+	}}
 }
 
-// Position is the time, the place and the cause of an event.
-type Position struct {
-	// Step is the number of the simulation's step.
-	Step uint64
-	At   time.Duration
-	// Server counts from zero. Negative is no server.
-	Server int
-	// Cause is nil if it is unknown.
-	Cause *Cause
+// Watch begins the trace of a world. It is for [sim.Options] and is called once.
+func (t *Trace) Watch(w *world.World) {
+	t.world = w
+	t.recordWaker(ByElection, 0)
+	t.event(nil, "elected", w.Leader(), "")
+	w.OnStep(t.beforeStep)
+	w.Observe(world.Observer{
+		Applied: t.applied,
+		Elected: func(server int) {
+			t.event(t.stepCause(), "elected", server, fmt.Sprintf("term %d", w.Term()))
+			t.recordWaker(ByElection, 0)
+		},
+		TermEnded: func(term int) { t.event(t.stepCause(), "deposed", -1, fmt.Sprintf("term %d", term)) },
+		Struck: func(s world.Strike) {
+			t.event(t.stepCause(), "fault", -1, describeStrike(s))
+			t.recordWaker(ByFault, 0)
+		},
+		ClockSet: t.clock(),
+		Restored: func(*statestore.Snapshot, *statestore.Snapshot) { t.event(t.stepCause(), "restored", -1, "") },
+		Stepped:  t.drainer,
+		Proposed: t.proposed,
+		Answered: t.answered,
+	})
 }
 
-// Event is any event except an applied entry.
-type Event struct {
-	// Kind is a word: "elected", "fault", "woken".
-	Kind string
-	// Text gives details, or is empty.
-	Text string
-	// Index is the raft index that the event concerns, or zero.
-	Index uint64
-	// Allocs are the allocations that the event concerns, or nil.
-	Allocs []cluster.AllocID
-}
-
-// line is one line of a trace. The order of the fields is that of the output.
-type line struct {
-	Step     uint64            `json:"step"`
-	MS       int64             `json:"ms"`
-	At       string            `json:"at"`
-	Server   string            `json:"server,omitempty"`
-	Event    string            `json:"event"`
-	Entry    string            `json:"entry,omitempty"`
-	Index    uint64            `json:"index,omitempty"`
-	Nodes    []cluster.NodeID  `json:"nodes,omitempty"`
-	Drains   []cluster.DrainID `json:"drains,omitempty"`
-	Allocs   []cluster.AllocID `json:"allocs,omitempty"`
-	Jobs     []string          `json:"jobs,omitempty"`
-	Refused  []refused         `json:"refused,omitempty"`
-	Requests []uint64          `json:"requests,omitempty"`
-	Text     string            `json:"text,omitempty"`
-	Cause    *Cause            `json:"cause,omitempty"`
-}
-
-// refused is a refused item of an entry.
-type refused struct {
-	Node  cluster.NodeID  `json:"node,omitempty"`
-	Alloc cluster.AllocID `json:"alloc,omitempty"`
-	Why   string          `json:"why"`
-}
-
-// Event writes an event.
-func (t *Trace) Event(m Position, e Event) {
-	l := m.line(e.Kind)
-	l.Index, l.Allocs, l.Text = e.Index, e.Allocs, e.Text
-	t.write(l)
-}
-
-func refusals[R scheduler.Refusal | rules.Refusal](from []R) []refused {
-	var all []refused
-	for _, r := range from {
-		no := rules.Refusal(r)
-		all = append(all, refused{no.Node, no.Alloc, no.Why})
+// beforeStep records the last step before the next one begins.
+func (t *Trace) beforeStep(last int) error {
+	if kind, cause := t.world.Step(); last > t.lastWritten {
+		t.unwritten[last] = silentStep{kind, cause, t.began}
 	}
-	return all
+	t.began = t.now()
+	return nil
 }
 
-// Applied writes an applied entry: its accepted and its refused items.
-func (t *Trace) Applied(m Position, a shims.Applied) {
-	l := m.line("applied")
-	l.Entry, l.Index, l.Text = a.Type.String(), a.Index, describe(a)
-	l.setRows(a)
-	t.request(&l, a.Response)
-	t.write(l)
+// clock returns a function that writes a line when the clock of a term's server is set.
+func (t *Trace) clock() func(term int, ahead time.Duration) {
+	last := map[int]time.Duration{} // by term
+	return func(term int, ahead time.Duration) {
+		if was, has := last[term]; has && was != ahead {
+			t.event(t.stepCause(), "clock", -1, fmt.Sprintf("term %d: %s ahead", term, ahead))
+		}
+		last[term] = ahead
+	}
+}
+
+func (t *Trace) applied(a world.Applied) {
+	t.appliers[a.Index] = t.world.Steps()
+	if a.Message == nil {
+		t.writeNow(line{Event: "placed", Text: "past the log", Index: a.Index}, t.stepCause(), -1)
+	} else {
+		cause := t.proposer(a.Index)
+		t.writeReportStep(cause, a)
+		l := line{Event: "applied", Entry: a.Type.String(), Index: a.Index, Text: describe(a)}
+		l.setRows(a)
+		t.request(&l, a.Response)
+		t.writeNow(l, cause, t.world.Leader())
+	}
+	t.recordWaker(ByEntry, a.Index)
+}
+
+func (t *Trace) drainer(s world.DrainerStep) {
+	cause, text := t.stepCause(), "was woken"
+	switch kind, _ := t.world.Step(); {
+	case s.Woken:
+	case kind == world.Drainer:
+		cause.By, cause.Index, text = ByTimer, 0, "was due"
+	default:
+		text = "was not due" // the last step on a replaced store
+	}
+	t.event(cause, "drainer", s.Server, text)
+}
+
+func (t *Trace) proposed(m world.Proposal) {
+	text := fmt.Sprintf("term %d write %d: %s", m.Term, m.N, messageName(m.Message))
+	if m.Taken {
+		t.proposers[drainerWrite{m.Term, m.N}] = t.world.Steps()
+	} else {
+		text += ", not taken"
+	}
+	t.event(&Cause{By: ByDrainer, Step: uint64(t.world.Steps())}, "proposed", t.world.Leader(), text)
+}
+
+func (t *Trace) answered(term, n int, a shims.Answer) {
+	text := fmt.Sprintf("term %d write %d: %s", term, n, a.Outcome)
+	if a.Err != nil {
+		text += ", " + a.Err.Error()
+	}
+	write := drainerWrite{term, n}
+	t.event(&Cause{By: ByDrainer, Step: uint64(t.proposers[write])}, "answered", -1, text)
+	delete(t.proposers, write)
+	t.recordWaker(ByAnswer, 0)
 }
 
 // request records the index of a request for a drain. For an entry of the drainer, it sets the
@@ -127,93 +157,59 @@ func (t *Trace) request(l *line, response shims.Response) {
 	}
 }
 
-// Err returns the first error of the writer, or nil. After an error the trace writes nothing more.
-func (t *Trace) Err() error { return t.err }
+// End writes the violations of a run. The error is the first error of the writer. After an error the
+// trace writes nothing more.
+func (t *Trace) End(r *sim.Result) error {
+	for _, v := range r.Violations {
+		t.write(line{Step: uint64(r.Steps), Event: "violation", Index: v.Index, Text: v.String()}, v.At.Sub(world.Epoch), -1)
+	}
+	return t.err
+}
 
-func (t *Trace) write(l line) {
+// write completes and writes a line. A server counts from zero. A negative one is no server.
+func (t *Trace) write(l line, at time.Duration, server int) {
 	if t.err != nil {
 		return
+	}
+	l.MS, l.At = at.Milliseconds(), at.String()
+	if server >= 0 {
+		l.Server = serverName(server)
 	}
 	if err := t.out.Encode(l); err != nil {
 		t.err = fmt.Errorf("writing the trace at step %d: %w", l.Step, err)
 	}
 }
 
-func (m Position) line(event string) line {
-	l := line{Step: m.Step, MS: m.At.Milliseconds(), At: m.At.String(), Event: event, Cause: m.Cause}
-	if m.Server >= 0 {
-		l.Server = serverName(m.Server)
-	}
-	return l
+// now is the time since the run began.
+func (t *Trace) now() time.Duration { return t.world.Now().Sub(world.Epoch) }
+
+// writeNow writes a line of the present step, after the lines of its causes.
+func (t *Trace) writeNow(l line, cause *Cause, server int) {
+	t.writeCauses(cause)
+	t.lastWritten = t.world.Steps()
+	l.Step, l.Cause = uint64(t.lastWritten), cause
+	t.write(l, t.now(), server)
 }
 
-// setRows sets the objects of an entry.
-func (l *line) setRows(a shims.Applied) {
-	switch m := a.Message.(type) {
-	case *shims.NodeRegister:
-		l.Nodes = []cluster.NodeID{m.Node.ID}
-	case *shims.NodeDeregister:
-		l.Nodes = m.Nodes
-	case *shims.NodeUpdateStatus:
-		l.Nodes = []cluster.NodeID{m.Node}
-	case *shims.NodeUpdateEligibility:
-		l.Nodes = []cluster.NodeID{m.Node}
-	case *shims.NodeUpdateDrain:
-		l.Nodes = []cluster.NodeID{m.Node}
-	case *shims.JobRegister:
-		l.Jobs = []string{m.Job.Key().String()}
-	case *shims.JobDeregister:
-		l.Jobs = []string{m.Job.String()}
-	case *shims.EvalUpdate:
-		for _, e := range m.Evals {
-			l.Jobs = append(l.Jobs, e.JobKey().String())
-		}
-	case *shims.Collect:
-		l.Allocs = m.Allocs
-		for _, key := range m.Jobs {
-			l.Jobs = append(l.Jobs, key.String())
-		}
-	case *shims.AllocStop:
-		l.Allocs = []cluster.AllocID{m.Alloc}
-	case *shims.VolumeDetach:
-		l.Nodes = []cluster.NodeID{m.Node}
-	case *shims.AllocClientUpdate:
-		for _, r := range m.Reports {
-			l.Allocs = append(l.Allocs, r.Alloc)
-		}
-	}
-	l.answered(a.Response)
+func (t *Trace) event(cause *Cause, kind string, server int, text string) {
+	t.writeNow(line{Event: kind, Text: text}, cause, server)
 }
 
-// answered sets the objects of the accepted items of an entry, and the refused items.
-func (l *line) answered(response shims.Response) {
-	switch r := response.(type) {
-	case shims.DrainRequestApplied:
-		if r.Drain != "" {
-			l.Drains = []cluster.DrainID{r.Drain}
-		}
-	case shims.PlanApplied:
-		for _, stop := range r.Accepted.Stops {
-			l.Allocs = append(l.Allocs, stop.Alloc)
-		}
-		for _, place := range r.Accepted.Places {
-			l.Allocs = append(l.Allocs, place.ID)
-		}
-		l.Refused = refusals(r.Refused)
-	case shims.MarksApplied:
-		for _, mark := range r.Accepted {
-			l.Allocs = append(l.Allocs, mark.Alloc)
-			l.Nodes = append(l.Nodes, mark.Node)
-			l.Drains = append(l.Drains, mark.Drain)
-		}
-		l.Nodes, l.Drains = unique(l.Nodes), unique(l.Drains)
-		l.Refused = refusals(r.Refused)
-	case shims.CompletionsApplied:
-		for _, end := range r.Ended {
-			l.Nodes = append(l.Nodes, end.Node)
-			l.Drains = append(l.Drains, end.Drain)
-		}
-		l.Refused = refusals(r.Refused)
+func messageName(m shims.Message) string {
+	if m == nil {
+		return "barrier"
 	}
-	l.Jobs = slices.Compact(l.Jobs)
+	return m.Type().String()
+}
+
+// describeStrike describes a strike.
+func describeStrike(s world.Strike) string {
+	text := string(s.Name)
+	if s.Target != "" {
+		text += " on " + s.Target
+	}
+	if s.For > 0 {
+		text += " for " + s.For.String()
+	}
+	return text
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
 // RunCommand is "nodedrain sim run".
@@ -209,7 +210,7 @@ func (c *RunCommand) one(f *RunFlags, p playing, o outputs, alone bool) (ok bool
 	if f.print {
 		return true, scenario.Print(c.Out, p.scenario)
 	}
-	result, drawn, err := c.played(p, o)
+	result, recorder, err := c.played(p, o)
 	switch {
 	case result == nil && c.Ctx.Err() != nil:
 		return false, nil // run reports the interrupt
@@ -222,15 +223,15 @@ func (c *RunCommand) one(f *RunFlags, p playing, o outputs, alone bool) (ok bool
 	if f.rewrite {
 		err = errors.Join(err, c.rewritten(p, result))
 	}
-	return c.report(f, p, result, drawn, alone), err
+	return c.report(f, p, result, recorder, alone), err
 }
 
 // report prints the result of a scenario, and returns false if it failed.
-func (c *RunCommand) report(f *RunFlags, p playing, result *sim.Result, drawn *picture, alone bool) bool {
+func (c *RunCommand) report(f *RunFlags, p playing, result *sim.Result, recorder *timeline.Recorder, alone bool) bool {
 	wrong := wrong(f, p, result)
 	if !f.quiet && (alone || len(wrong) > 0) {
 		ascii := f.ascii || notUnicode(c.Getenv)
-		_ = drawn.recorder.Text(c.Out, timeline.TextOptions{Columns: c.columns(f), ASCII: ascii}) // c.out keeps the error
+		_ = recorder.Text(c.Out, timeline.TextOptions{Columns: c.columns(f), ASCII: ascii}) // c.out keeps the error
 		fmt.Fprintln(c.Out)
 	}
 	if f.story {
@@ -240,7 +241,7 @@ func (c *RunCommand) report(f *RunFlags, p playing, result *sim.Result, drawn *p
 	if len(wrong) > 0 {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.Out, "%s  %s  %s; %d entries, log of %d, in %s, hash %016x\n", verdict, p.label, atTheEnd(result), drawn.applied, result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
+	fmt.Fprintf(c.Out, "%s  %s  %s; %d entries, log of %d, in %s, hash %016x\n", verdict, p.label, atTheEnd(result), recorder.Entries(), result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
 	for _, w := range wrong {
 		fmt.Fprint(c.Out, indented(w))
 	}
@@ -317,21 +318,34 @@ func (o outputs) abandon() {
 
 // played plays a scenario and writes the outputs. The result is nil if the scenario could
 // not be played. Otherwise the error is that of an output.
-func (c *RunCommand) played(p playing, o outputs) (result *sim.Result, drawn *picture, err error) {
-	play := func(trace io.Writer) error {
-		drawn = newPicture(p.scenario, p.replay, trace)
-		if result, err = c.until(c.Ctx)(p.scenario, sim.Options{Story: true, Watch: drawn.watch}); err != nil {
-			return err
+func (c *RunCommand) played(p playing, o outputs) (result *sim.Result, recorder *timeline.Recorder, err error) {
+	recorder = timeline.New(timeline.Options{
+		Name: p.scenario.Name, Seed: p.scenario.Seed, Epoch: world.Epoch, Replay: p.replay, Servers: max(1, p.scenario.Cluster.Servers),
+	})
+	recorder.Operations(p.scenario.Events)
+	play := func(watch func(*world.World)) (err error) {
+		result, err = c.until(c.Ctx)(p.scenario, sim.Options{Story: true, Watch: func(w *world.World) {
+			recorder.Watch(w)
+			watch(w)
+		}})
+		if err == nil {
+			recorder.Result(result)
 		}
-		return drawn.end(result)
+		return err
 	}
 	if o.trace != nil {
-		err = o.trace.write(play)
+		err = o.trace.write(func(to io.Writer) error {
+			trace := timeline.NewTrace(to)
+			if err := play(trace.Watch); err != nil {
+				return err
+			}
+			return trace.End(result)
+		})
 	} else {
-		err = play(nil)
+		err = play(func(*world.World) {})
 	}
 	if result != nil && o.svg != nil {
-		err = errors.Join(err, o.svg.write(drawn.recorder.SVG))
+		err = errors.Join(err, o.svg.write(recorder.SVG))
 	}
-	return result, drawn, err
+	return result, recorder, err
 }
