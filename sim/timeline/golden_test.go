@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +33,26 @@ func golden(t *testing.T, name, got string) {
 	must.Eq(t, string(want), got)
 }
 
-func storyOptions() timeline.Options {
-	return timeline.Options{Name: "story", Seed: 7, Servers: 3, Epoch: epoch, Replay: "nodedrain sim run story.drain"}
+// recorded plays a scenario with a recorder. The violations are those of the run.
+func recorded(t testing.TB, text string, violations ...invariant.Violation) *timeline.Recorder {
+	t.Helper()
+	s, _, err := scenario.Parse("story.drain", strings.NewReader(text))
+	must.NoError(t, err)
+	r := timeline.New(timeline.Options{Name: s.Name, Seed: s.Seed, Epoch: world.Epoch, Replay: "nodedrain sim run story.drain", Servers: s.Cluster.Servers})
+	r.Operations(s.Events)
+	result, err := sim.Play(s, sim.Options{Watch: r.Watch})
+	must.NoError(t, err)
+	result.Violations = violations
+	r.Result(result)
+	return r
+}
+
+// story returns a scenario with everything that a picture or a trace shows, and a violation.
+func story(t testing.TB) (text string, broken invariant.Violation) {
+	t.Helper()
+	file, err := os.ReadFile("testdata/story.drain")
+	must.NoError(t, err)
+	return string(file), invariant.Violation{Guarantee: "G1", Check: "below limit", At: world.Epoch.Add(20 * time.Second), Index: 7, Text: "<&\"> and\n"}
 }
 
 func textOf(t testing.TB, r *timeline.Recorder, o timeline.TextOptions) string {
@@ -50,30 +69,31 @@ func svgOf(t testing.TB, r *timeline.Recorder) string {
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	r := story(t, storyOptions())
+	text, broken := story(t)
+	r := recorded(t, text, broken)
 	golden(t, "story.txt", textOf(t, r, timeline.TextOptions{}))
 	golden(t, "story-ascii.txt", textOf(t, r, timeline.TextOptions{ASCII: true, Columns: timeline.MinColumns}))
 }
 
 func TestSVG(t *testing.T) {
 	t.Parallel()
-	golden(t, "story.svg", svgOf(t, story(t, storyOptions())))
+	text, broken := story(t)
+	golden(t, "story.svg", svgOf(t, recorded(t, text, broken)))
 }
 
 // The trace of a scenario has all kinds of lines.
 func TestTrace(t *testing.T) {
 	t.Parallel()
-	file, err := os.ReadFile("testdata/trace.drain")
-	must.NoError(t, err)
-	s, _, err := scenario.Parse("trace.drain", bytes.NewReader(file))
+	text, broken := story(t)
+	s, _, err := scenario.Parse("story.drain", strings.NewReader(text))
 	must.NoError(t, err)
 	var out bytes.Buffer
 	trace := timeline.NewTrace(&out)
 	result, err := sim.Play(s, sim.Options{Watch: trace.Watch})
 	must.NoError(t, err)
-	result.Violations = []invariant.Violation{{Guarantee: "G1", Check: "below limit", At: world.Epoch.Add(time.Minute), Index: 7, Text: "<&\"> and\n"}}
+	result.Violations = []invariant.Violation{broken}
 	must.NoError(t, trace.End(result))
-	golden(t, "trace.ndjson", out.String())
+	golden(t, "story.ndjson", out.String())
 
 	trace = timeline.NewTrace(&failing{left: 2})
 	_, err = sim.Play(s, sim.Options{Watch: trace.Watch})

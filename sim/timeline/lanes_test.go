@@ -2,6 +2,7 @@ package timeline_test
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,56 +10,29 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// moved is a run in which web/0 on n1 was marked and stopped. Its replacement on n2 is not
-// healthy yet.
-func moved(t *testing.T, o timeline.Options) (*history, *timeline.Recorder, cluster.GroupKey) {
-	h, r := newHistory(t), timeline.New(o)
-	h.observers = append(h.observers, r.Applied)
-	h.node("n1", "n2", "n3")
-	web := h.job("web", cluster.JobService, 2, 1)
-	h.place(web, "n1", "n3")
-	h.at = time.Minute
-	h.drain(&cluster.DrainSpec{Deadline: time.Hour}, "n1")
-	h.mark(web, cluster.MarkPaced, "web/0")
-	h.plan(web, []cluster.AllocID{"web/0"}, h.alloc(web, "web/0b", "n2", 0, "web/0"))
-	h.at += 10 * time.Second
-	h.gone("web/0")
-	return h, r, web
-}
+// moving is a scenario in which web[0] moves from n1 to n2.
+const moving = "node n1..n3\njob web count=2 max-parallel=1 min-healthy=1ms\nalloc web on=n1,n3\nclient * start=10ms stop=10s\nat 1m drain n1 deadline=1h\n"
 
 // If a replacement fails, the picture shows the replacement of the replacement.
 func TestSVG_replacementOfAReplacement(t *testing.T) {
 	t.Parallel()
-	h, r, web := moved(t, timeline.Options{Epoch: epoch})
-	must.StrContains(t, svgOf(t, r), "gone 1m10s; replaced by web/0b on n2 at 1m</title>")
-	h.report(cluster.ClientFailed, nil, "web/0b")
-	h.at = 2 * time.Minute
-	h.plan(web, nil, h.alloc(web, "web/0c", "n3", 0, "web/0b"))
-	h.at = 3 * time.Minute
-	h.healthy("web/0c")
-	must.StrContains(t, svgOf(t, r), "gone 1m10s; replaced by web/0c on n3 at 2m, healthy 3m</title>")
+	must.StrContains(t, svgOf(t, recorded(t, moving)), "gone 1m5s; replaced by a000003 on n2 at 1m, healthy 1m</title>")
+	must.StrContains(t, svgOf(t, recorded(t, moving+"at 90s fail web[0]\n")), "gone 1m5s; replaced by a000004 on n3 at 1m30s, healthy 1m30s</title>")
 }
 
 // A deadline is a time of the leader's clock. Until it has passed, it moves when the clock is set.
 func TestSVG_deadlineByTheClock(t *testing.T) {
 	t.Parallel()
-	h, r := newHistory(t), timeline.New(timeline.Options{Epoch: epoch})
-	h.observers = append(h.observers, r.Applied)
-	h.node("n1")
-	h.place(h.job("web", cluster.JobService, 1, 1), "n1")
-	r.Clock(0, -40*time.Minute) // the state has no deadline yet
-	r.Clock(0, 0)
-	h.at = time.Minute
-	h.drain(&cluster.DrainSpec{Deadline: time.Hour}, "n1")
+	r := recorded(t, "node n1\njob sum type=batch\nalloc sum on=n1\nat 1m drain n1 deadline=1h\nrun for=61s\n")
 	for _, c := range []struct {
 		at, ahead time.Duration
 		want      string
 	}{
-		{0, 0, "1h1m"},
+		{61 * time.Second, 0, "1h1m"},
 		{2 * time.Minute, -9 * time.Minute, "1h10m"},
 		{3 * time.Minute, 20 * time.Minute, "41m"},
 		{4 * time.Minute, 2 * time.Hour, "4m"},
@@ -77,13 +51,14 @@ func TestPictures_ofLongNames(t *testing.T) {
 		{"one-with-a-long-name-that-ends-in-0001", "one-with-a-long-name-that-ends-in-0002"},
 		{"a-very-long-beginning-one-a-very-long-end", "a-very-long-beginning-two-a-very-long-end"},
 	} {
-		h, r := newHistory(t), timeline.New(timeline.Options{Epoch: epoch})
-		h.observers = append(h.observers, r.Applied)
+		text := "cluster servers=1\n"
 		for _, id := range ids {
-			h.node(cluster.NodeID(id))
-			h.place(h.job(cluster.JobID(id), cluster.JobService, 1, 1), cluster.NodeID(id))
-			h.drain(&cluster.DrainSpec{}, cluster.NodeID(id))
+			text += fmt.Sprintf("node %s\njob %s\nalloc %s on=%s\n", id, id, id, id)
 		}
+		for _, id := range ids {
+			text += fmt.Sprintf("at 1s drain %s\n", id)
+		}
+		r := recorded(t, text)
 		names := map[string]int{}
 		for _, name := range regexp.MustCompile(`<text class="name" x="24"[^>]*>([^<]*…[^<]*)<`).FindAllStringSubmatch(svgOf(t, r), -1) {
 			names[name[1]]++
@@ -101,33 +76,23 @@ func TestPictures_ofLongNames(t *testing.T) {
 // A time below the limit is visible, even if it is short.
 func TestPictures_ofAShortTimeBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	h, r, _ := moved(t, timeline.Options{Epoch: epoch})
-	must.StrNotContains(t, svgOf(t, r), `class="below" x="2`)
-	no := false
-	h.report(cluster.ClientRunning, &no, "web/1")
-	h.healthy("web/1")
-	h.at = 5 * time.Minute
-	h.healthy("web/0b")
-	must.StrContains(t, svgOf(t, r), "web: 0 of 2 healthy, limit 1, 1m10s to 1m10s")
+	must.StrNotContains(t, svgOf(t, recorded(t, moving+"run for=20m\n")), `class="below" x="2`)
+	r := recorded(t, moving+"at 1m fail web[1]\nat 1m fail web[0]@n1\nrun for=20m\n")
+	must.RegexMatch(t, regexp.MustCompile(`web: 0 of 2 healthy, limit 1, 1m to 1m`), svgOf(t, r))
 	must.StrContains(t, textOf(t, r, timeline.TextOptions{}), "▼")
 }
 
 // A node that is drained again has one lane for all its drains.
 func TestPictures_ofANodeDrainedTwice(t *testing.T) {
 	t.Parallel()
-	h, r, _ := moved(t, timeline.Options{Epoch: epoch})
-	h.finish("n1")
-	h.at = 2 * time.Minute
-	h.drain(&cluster.DrainSpec{Deadline: -1}, "n1")
-	h.finish("n1")
-	must.StrContains(t, svgOf(t, r), "1 to go, deadline at 1h1m", must.Sprint("the drain with the most allocations"))
-	h.at = 3 * time.Minute
-	h.drain(&cluster.DrainSpec{}, "n1")
+	const twice = moving + "at 2m drain n1 deadline=force\n"
+	must.StrContains(t, svgOf(t, recorded(t, twice)), "1 to go, deadline at 1h1m", must.Sprint("the drain with the most allocations"))
+	r := recorded(t, twice+"at 3m place web[2] on=n1 count=3\nat 3m drain n1\nrun for=181s\n")
 	text, picture := textOf(t, r, timeline.TextOptions{}), svgOf(t, r)
 	must.StrContains(t, text, "3 drains")
 	must.StrContains(t, text, "running", must.Sprint("the current drain"))
 	must.StrContains(t, picture, "one of 3 drains")
-	must.StrContains(t, picture, "n1: drain d5, 0 to go, 2m to 2m: complete")
+	must.StrContains(t, picture, "n1: drain d000002, 0 to go, 2m to 2m: complete")
 }
 
 // failing is a writer that fails after some writes.
@@ -145,7 +110,7 @@ func (f *failing) Write(p []byte) (int, error) {
 // Pictures return the errors of their writers.
 func TestPictures_ofAFullDisk(t *testing.T) {
 	t.Parallel()
-	r := timeline.New(timeline.Options{Epoch: epoch})
+	r := timeline.New(timeline.Options{Epoch: world.Epoch})
 	must.ErrorIs(t, r.Text(&failing{}, timeline.TextOptions{}), errFull)
 	must.ErrorIs(t, r.SVG(&failing{}), errFull)
 }

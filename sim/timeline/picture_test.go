@@ -3,7 +3,6 @@ package timeline_test
 import (
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
@@ -168,7 +168,7 @@ func TestPictures_ofRandomRuns(t *testing.T) {
 // The picture of an empty run is valid.
 func TestPictures_ofNothing(t *testing.T) {
 	t.Parallel()
-	r := timeline.New(timeline.Options{Epoch: epoch})
+	r := timeline.New(timeline.Options{Epoch: world.Epoch})
 	checkText(t, r, timeline.TextOptions{})
 	checkSVG(t, r)
 	r.End(time.Hour)
@@ -179,7 +179,7 @@ func TestPictures_ofNothing(t *testing.T) {
 // The picture of the longest possible run is valid.
 func TestPictures_ofAllTime(t *testing.T) {
 	t.Parallel()
-	r := timeline.New(timeline.Options{Epoch: epoch})
+	r := timeline.New(timeline.Options{Epoch: world.Epoch})
 	r.Leader(0, 0)
 	r.Fault(time.Second, 1<<63-1, "node/crash", "n1")
 	r.Leader(1<<62, 1)
@@ -193,25 +193,20 @@ func TestPictures_ofAllTime(t *testing.T) {
 // Of a thousand nodes, the picture shows those that a post-mortem needs.
 func TestPictures_ofAThousandNodes(t *testing.T) {
 	t.Parallel()
-	h, r := newHistory(t), timeline.New(timeline.Options{Epoch: epoch})
-	h.observers = append(h.observers, r.Applied)
-	var all []cluster.NodeID
-	for i := range 1000 {
-		all = append(all, cluster.NodeID(fmt.Sprintf("n%d", i)))
-	}
-	h.node(all...)
-	h.drain(&cluster.DrainSpec{}, all...)
-	h.at = time.Minute
-	h.finish(all[:980]...)
-	h.at = 2 * time.Minute
-	h.drain(nil, all[980:995]...)
-	h.at = 3 * time.Minute
-	h.drain(nil, "n995")
-	h.finish("n996", "n997")
-	r.Violation(h.at, timeline.Violation{Guarantee: "G8", Text: "n7 has no reason", Node: "n7"})
-
-	shown := append([]cluster.NodeID{"n7"}, all[980:992]...)
-	must.Eq(t, append(shown, "n995", "n998", "n999"), r.Shown())
+	r := recorded(t, `
+node n1..n1000
+job sum type=batch count=20
+alloc sum on=n981..n1000
+at 0s drain n1..n1000
+at 2m cancel n981..n995
+at 3m cancel n996
+at 3m finish sum[16]
+at 3m finish sum[17]
+run for=4m
+`, invariant.Violation{Guarantee: "G8", Check: "no reason", At: world.Epoch.Add(3 * time.Minute), Node: "n7"})
+	must.Eq(t, []cluster.NodeID{
+		"n7", "n981", "n982", "n983", "n984", "n985", "n986", "n987", "n988", "n989", "n990", "n991", "n992", "n996", "n999", "n1000",
+	}, r.Shown())
 	must.StrContains(t, textOf(t, r, timeline.TextOptions{}), "and 984 more nodes: 3 cancelled, 981 complete")
 	checkText(t, r, timeline.TextOptions{})
 	checkSVG(t, r)
