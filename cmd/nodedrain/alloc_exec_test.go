@@ -103,7 +103,7 @@ func TestAllocExec_mistakes(t *testing.T) {
 	must.StrContains(t, out, "Usage: nodedrain alloc exec")
 }
 
-// An end without an exit code is an error with the reason that the server gives.
+// An end without an exit code is an error with the reason of the server.
 func TestAllocExec_broken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

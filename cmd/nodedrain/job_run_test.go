@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
 )
 
-// A job reaches the servers as it is in the file, also what this command does not know, and the warnings of
+// A job reaches the servers as it is in the file, also keys that this command does not have, and the warnings of
 // the servers reach the user.
 func TestJobRun_unchanged(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func withoutSpace(text string) string {
 	return strings.Join(strings.Fields(text), "")
 }
 
-// "job run" says what the evaluation leaves as it is: slots that the scheduler does not fill any more, and
+// "job run" prints what the evaluation leaves as it is: slots that the scheduler does not fill any more, and
 // allocations with an older version of the job. Regression: it printed only that the evaluation was complete,
 // and exited with 0.
 func TestJobRun_leftAsItIs(t *testing.T) {

@@ -46,7 +46,7 @@ func useVolume(ctx context.Context, t *testing.T, c *scriptCluster) (key cluster
 	return j.Key()
 }
 
-// A drain ends, and a volume is still on the node: here the job was purged, and the client has not said that
+// A drain ends, and a volume is still on the node: here the job was purged, and the client has not reported that
 // the volume is off. A script must not turn the machine off, so the exit code is not zero. When an operator has
 // freed the volume it is.
 func TestMonitor_volumesLeft(t *testing.T) {

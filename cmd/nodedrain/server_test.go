@@ -51,12 +51,12 @@ func TestServer_mistakes(t *testing.T) {
 }
 
 // serve runs a server until the test's function returns, and returns its exit code.
-func serve(t *testing.T, line string, ask func(context.Context, *client.Client) error) (code int, errs string) {
+func serve(t *testing.T, line string, use func(context.Context, *client.Client) error) (code int, errs string) {
 	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), scriptPatience)
 	defer end()
 	out := &watching{words: "serves its API at http"}
-	asked := make(chan error, 1)
+	used := make(chan error, 1)
 	out.do = func() {
 		_, url, _ := strings.Cut(strings.TrimSpace(out.String()), " serves its API at ")
 		go func() {
@@ -64,9 +64,9 @@ func serve(t *testing.T, line string, ask func(context.Context, *client.Client) 
 			c, err := client.New(client.Config{Address: url, TLS: client.TLS{SkipVerify: true}})
 			if err == nil {
 				defer c.Close()
-				err = ask(ctx, c)
+				err = use(ctx, c)
 			}
-			asked <- err
+			used <- err
 		}()
 	}
 	var stderr strings.Builder
@@ -74,7 +74,7 @@ func serve(t *testing.T, line string, ask func(context.Context, *client.Client) 
 		In: strings.NewReader(""), Out: out, Errs: &stderr, Getenv: func(string) string { return "" },
 	})
 	must.StrContains(t, out.String(), out.words, must.Sprint(stderr.String()))
-	must.NoError(t, <-asked)
+	must.NoError(t, <-used)
 	return code, stderr.String()
 }
 

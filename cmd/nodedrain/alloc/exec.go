@@ -163,7 +163,7 @@ type escapeReader struct {
 	from   io.Reader
 	escape byte
 	left   func()
-	// inLine says that the last key did not end a line, held that it was the escape character at the
+	// inLine means that the last key did not end a line, held that it was the escape character at the
 	// start of one.
 	inLine, held, over bool
 }

@@ -57,7 +57,7 @@ func (l *taskLog) read(ctx context.Context, follow bool, write func([]byte) erro
 			l.answered()
 		}
 		first = false
-		if len(frame.Data) == 0 { // the next frame says where the log goes on
+		if len(frame.Data) == 0 { // the next frame has the place where the log goes on
 			again = false
 			fmt.Fprintf(l.errs, "%s: %s\n", cli.SingleLine(path.Base(frame.File)), cli.SingleLine(frame.FileEvent))
 			continue

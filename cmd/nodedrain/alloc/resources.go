@@ -96,7 +96,7 @@ func mountsOf(g *wire.TaskGroup, volume string) string {
 const StatsTimeout = 5 * time.Second
 
 // usage prints the resources that the tasks of an allocation use. A node without statistics, or without a
-// connection to the servers, gives dashes.
+// connection to the servers, has dashes.
 func usage(c *cli.Call, a *wire.Allocation) {
 	if !Alive(a) || a.AllocatedResources == nil || len(a.AllocatedResources.Tasks) == 0 {
 		return

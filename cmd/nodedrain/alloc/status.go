@@ -109,7 +109,7 @@ func tasks(c *cli.Base, a *wire.Allocation) {
 	}
 }
 
-// taskWait says what a task waits for. Volumes that are still on the node have a table of their own.
+// taskWait returns what a task waits for. Volumes that are still on the node have a table of their own.
 func taskWait(a *wire.Allocation, w wire.TaskWait, now time.Time) string {
 	if w.For == string(cluster.WaitVolume) && a.VolumeHolds != nil && len(a.VolumeHolds.Volumes) > 0 {
 		w.Detail = ""

@@ -81,7 +81,7 @@ func TestAgain_interrupted(t *testing.T) {
 	})
 }
 
-// A server that has just started shows an older state, or no node at all. The monitor believes the
+// A server that has just started shows an older state, or no node at all. The monitor follows the
 // leader.
 func TestFollowing(t *testing.T) {
 	t.Parallel()
@@ -94,19 +94,19 @@ func TestFollowing(t *testing.T) {
 		want   []client.Query
 	}{
 		"the first read":           {0, 7, nil, []client.Query{{}}},
-		"news":                     {7, 8, nil, []client.Query{waiting}},
-		"no news":                  {7, 7, nil, []client.Query{waiting}},
+		"newer":                    {7, 8, nil, []client.Query{waiting}},
+		"no newer":                 {7, 7, nil, []client.Query{waiting}},
 		"an older state":           {7, 6, nil, []client.Query{waiting, {}}},
 		"a state without the node": {7, 0, notFound, []client.Query{waiting, {}}},
 		"no answer":                {7, 0, io.ErrUnexpectedEOF, []client.Query{waiting}},
 	} {
-		var asked []client.Query
+		var queries []client.Query
 		_, _, err := Following(test.index, time.Second, func(q client.Query) (string, client.Answer, error) {
-			asked = append(asked, q)
+			queries = append(queries, q)
 			return "", client.Answer{Index: test.answer}, test.err
 		})()
 		must.ErrorIs(t, err, test.err)
-		must.Eq(t, test.want, asked, must.Sprint(name))
+		must.Eq(t, test.want, queries, must.Sprint(name))
 	}
 }
 

@@ -148,7 +148,7 @@ func TimeCell(t wire.Time) string {
 	return Clock(t)
 }
 
-// WaitText says what a stopping task waits for.
+// WaitText returns what a stopping task waits for.
 func WaitText(w *wire.TaskWait, now time.Time) string {
 	text := w.For
 	if until := w.Until.Time; !until.IsZero() {

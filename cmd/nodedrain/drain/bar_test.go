@@ -18,7 +18,7 @@ func TestDrainBar_reasons(t *testing.T) {
 	for range 20 {
 		held = append(held, heldGroup{group: "default/shop.web", reason: "below budget", count: 3, detail: strings.Repeat("very ", 50) + "long"})
 	}
-	b.look.Store(&drainLook{held: held})
+	b.latest.Store(&drainProgress{held: held})
 	var out strings.Builder
 	must.NoError(t, b.reasons(&out, statistics(60)))
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -36,7 +36,7 @@ func TestDrainBar(t *testing.T) {
 	var out syncBuffer
 	b := NewBar(&out)
 	b.event(began, "something happened")
-	b.progress(drainLook{leaving: leaving{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
+	b.progress(drainProgress{leaving: leaving{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
 	b.trouble(began, "trouble")
 	b.close()
 	must.StrContains(t, out.String(), ": something happened\n")

@@ -14,20 +14,20 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
-// drainDisplay shows what a monitor sees.
+// drainDisplay shows what a monitor observes.
 type drainDisplay interface {
 	// event shows a change of the drain.
 	event(at time.Time, text string)
 	// trouble shows a lost connection, or why the monitor gives up.
 	trouble(at time.Time, text string)
 	// progress shows the progress of the drain.
-	progress(drainLook)
+	progress(drainProgress)
 	// close ends the output and leaves it on the screen.
 	close()
 }
 
-// drainLook is the progress of a drain at one time.
-type drainLook struct {
+// drainProgress is the progress of a drain at one time.
+type drainProgress struct {
 	leaving
 	// rounds is the minimum number of rounds left, or zero if it is not known.
 	rounds int
@@ -38,7 +38,7 @@ type drainLook struct {
 }
 
 // String returns the progress in one line.
-func (l drainLook) String() string {
+func (l drainProgress) String() string {
 	if rest := l.rest(); rest != "" {
 		return l.count() + ", " + rest
 	}
@@ -46,12 +46,12 @@ func (l drainLook) String() string {
 }
 
 // count is how many allocations are left.
-func (l drainLook) count() string {
+func (l drainProgress) count() string {
 	return fmt.Sprintf("%d of %s left", l.left, cli.Count(l.most, "allocation"))
 }
 
 // rest is what is known of the rest of the drain, or empty.
-func (l drainLook) rest() string {
+func (l drainProgress) rest() string {
 	if l.left == 0 {
 		return ""
 	}
@@ -81,12 +81,12 @@ func (l *Lines) event(at time.Time, text string)   { Stamped(l.out, at, text) }
 func (l *Lines) trouble(at time.Time, text string) { Stamped(l.errs, at, text) }
 
 // progress writes a line when the number of allocations left changes.
-func (l *Lines) progress(look drainLook) {
-	if look.left == l.printed {
+func (l *Lines) progress(latest drainProgress) {
+	if latest.left == l.printed {
 		return
 	}
-	l.printed = look.left
-	Stamped(l.out, look.at, look.String())
+	l.printed = latest.left
+	Stamped(l.out, latest.at, latest.String())
 }
 
 func (l *Lines) close() {}
@@ -100,7 +100,7 @@ func Stamped(out io.Writer, at time.Time, text string) {
 type Bar struct {
 	container *mpb.Progress
 	bar       *mpb.Bar
-	look      atomic.Pointer[drainLook] // read while drawing
+	latest    atomic.Pointer[drainProgress] // read while drawing
 }
 
 const (
@@ -113,7 +113,7 @@ const (
 // NewBar returns a display with a bar on a terminal.
 func NewBar(out io.Writer) *Bar {
 	b := &Bar{container: mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh())}
-	b.look.Store(new(drainLook))
+	b.latest.Store(new(drainProgress))
 	b.bar = b.container.AddBar(0, mpb.BarWidth(drainBarWidth),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.line() })),
 		mpb.BarExtender(mpb.BarFillerFunc(b.reasons), false))
@@ -121,18 +121,18 @@ func NewBar(out io.Writer) *Bar {
 }
 
 // line returns the text beside the bar. It is short, so that the bar fits into 60 columns.
-func (b *Bar) line() string { return b.look.Load().count() }
+func (b *Bar) line() string { return b.latest.Load().count() }
 
 // reasons writes the lines below the bar. Each must fit the terminal: the bar does not
 // erase a wrapped line.
 func (b *Bar) reasons(out io.Writer, s decor.Statistics) error {
-	look := b.look.Load()
-	if rest := look.rest(); rest != "" {
+	latest := b.latest.Load()
+	if rest := latest.rest(); rest != "" {
 		if _, err := fmt.Fprintln(out, runewidth.Truncate("  "+rest, max(s.AvailableWidth, 1), "…")); err != nil {
 			return err
 		}
 	}
-	held := look.held
+	held := latest.held
 	for i, h := range held {
 		text := h.String()
 		if i == heldRows-1 && len(held) > heldRows {
@@ -148,10 +148,10 @@ func (b *Bar) reasons(out io.Writer, s decor.Statistics) error {
 func (b *Bar) event(at time.Time, text string)   { Stamped(b.container, at, text) }
 func (b *Bar) trouble(at time.Time, text string) { Stamped(b.container, at, text) }
 
-func (b *Bar) progress(look drainLook) {
-	b.look.Store(&look)
-	b.bar.SetTotal(int64(max(look.most, 1)), false) // false: the drain's end completes the bar, not its count
-	b.bar.SetCurrent(int64(look.most - look.left))
+func (b *Bar) progress(latest drainProgress) {
+	b.latest.Store(&latest)
+	b.bar.SetTotal(int64(max(latest.most, 1)), false) // false: the drain's end completes the bar, not its count
+	b.bar.SetCurrent(int64(latest.most - latest.left))
 }
 
 func (b *Bar) close() {

@@ -55,9 +55,9 @@ type Follower struct {
 // over reports whether the monitor can end.
 func (f *Follower) over() bool { return f.DrainEnded && (f.allStopped || f.cancelled) }
 
-// sawNode returns the changes of the node. The record is that of its last drain if the node
+// updateNode returns the changes of the node. The record is that of its last drain if the node
 // no longer drains, or nil.
-func (f *Follower) sawNode(n *wire.Node, record *wire.Drain) (events []event) {
+func (f *Follower) updateNode(n *wire.Node, record *wire.Drain) (events []event) {
 	down := n.Status == string(cluster.NodeDown)
 	if down && !f.down && !f.DrainEnded {
 		events = append(events, event{unixTime(n.StatusUpdatedAt, 0), fmt.Sprintf("Node %q down", n.ID)})
@@ -119,7 +119,7 @@ func (f *Follower) ended(n *wire.Node, record *wire.Drain) (events []event) {
 	return []event{{at, line}}
 }
 
-// outcomeText returns the outcome of an ended drain if it says more than "complete", and the volumes
+// outcomeText returns the outcome of an ended drain if it is more than "complete", and the volumes
 // that it left.
 func outcomeText(record *wire.Drain) (lines []string) {
 	switch {
@@ -154,8 +154,8 @@ func volumeText(v wire.VolumeHold) string {
 	return text
 }
 
-// sawAllocs returns the changes of the node's allocations.
-func (f *Follower) sawAllocs(list []*wire.Allocation) (events []event) {
+// updateAllocs returns the changes of the node's allocations.
+func (f *Follower) updateAllocs(list []*wire.Allocation) (events []event) {
 	before := f.allocs
 	f.allocs = make(map[string]*wire.Allocation, len(list))
 	var stopped time.Time // the last stop in this read, or zero
@@ -169,7 +169,7 @@ func (f *Follower) sawAllocs(list []*wire.Allocation) (events []event) {
 		f.allocs[a.ID] = a
 	}
 	left := f.Left()
-	f.leaving.saw(left)
+	f.leaving.update(left)
 	if left == 0 && !f.allStopped {
 		events = append(events, event{stopped, fmt.Sprintf("All allocations on node %q have stopped", f.Node)})
 	}
@@ -203,7 +203,7 @@ func (f *Follower) Left() (n int) {
 }
 
 // Stays reports whether the allocation need not leave: the drain may ignore system jobs, and leave
-// the storage plugins that serve them. Which ones these are only the servers know.
+// the storage plugins that serve them. Only the servers decide which ones these are.
 func (f *Follower) Stays(a *wire.Allocation) bool {
 	switch skip := f.SkipSystem || f.Strategy != nil && f.Strategy.IgnoreSystemJobs; {
 	case !skip:
@@ -237,9 +237,9 @@ func marked(a *wire.Allocation) bool {
 	return a.DesiredTransition != nil && a.DesiredTransition.Migrate != nil && *a.DesiredTransition.Migrate
 }
 
-// look returns the progress of the drain.
-func (f *Follower) look(now time.Time) drainLook {
-	l := drainLook{leaving: f.leaving, rounds: roundsLeft(f.reported, f.Strategy, now), endsBy: f.endsBy, held: f.held, at: now}
+// progress returns the progress of the drain.
+func (f *Follower) progress(now time.Time) drainProgress {
+	l := drainProgress{leaving: f.leaving, rounds: roundsLeft(f.reported, f.Strategy, now), endsBy: f.endsBy, held: f.held, at: now}
 	if f.DrainEnded {
 		l.endsBy, l.rounds = time.Time{}, 0
 	}
@@ -264,9 +264,9 @@ func (h heldGroup) String() string {
 	return cli.SingleLine(text)
 }
 
-// sawReport stores why allocations have not moved, and returns an event for each group with
+// updateReport stores why allocations have not moved, and returns an event for each group with
 // a new reason.
-func (f *Follower) sawReport(r *wire.NodeDrain) (events []event) {
+func (f *Follower) updateReport(r *wire.NodeDrain) (events []event) {
 	if r.Progress == nil || f.DrainEnded {
 		return nil // the drain has ended, or this server does not lead
 	}
@@ -344,7 +344,7 @@ func (f *Follower) lingering() (events []event) {
 	return events
 }
 
-// stoppingText says what an allocation waits for, as far as its client has reported it.
+// stoppingText returns what an allocation waits for, as far as its client has reported it.
 func stoppingText(a *wire.Allocation) string {
 	var waits []string
 	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
@@ -363,8 +363,8 @@ type leaving struct {
 	most int
 }
 
-// saw records the number of allocations left. If it grew, new allocations have come.
-func (l *leaving) saw(left int) {
+// update records the number of allocations left. If it grew, new allocations have come.
+func (l *leaving) update(left int) {
 	l.most += max(0, left-l.left)
 	l.left = left
 }

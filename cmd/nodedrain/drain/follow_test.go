@@ -14,15 +14,15 @@ import (
 
 var began = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// seenNode returns a node that drains with a deadline.
-func seenNode(limit time.Duration) *wire.Node {
+// drainingNode returns a node that drains with a deadline.
+func drainingNode(limit time.Duration) *wire.Node {
 	return &wire.Node{ID: "n1", Status: "ready", DrainStrategy: &wire.DrainStrategy{
 		Deadline: limit, StartedAt: wire.NewTime(began), ForceDeadline: wire.NewTime(began.Add(limit)),
 	}}
 }
 
-// seenAlloc returns an allocation of a job of that type.
-func seenAlloc(id, jobType, desired, client string, migrate bool) *wire.Allocation {
+// observedAlloc returns an allocation of a job of that type.
+func observedAlloc(id, jobType, desired, client string, migrate bool) *wire.Allocation {
 	a := &wire.Allocation{ID: id, JobID: "job", TaskGroup: "web", DesiredStatus: desired, ClientStatus: client, Job: &wire.Job{Type: &jobType}}
 	if migrate {
 		a.DesiredTransition = &wire.DesiredTransition{Migrate: &migrate}
@@ -42,47 +42,47 @@ func texts(events []event) (list []string) {
 func TestFollower_story(t *testing.T) {
 	t.Parallel()
 	f := Follower{Node: "n1"}
-	must.SliceEmpty(t, f.sawNode(seenNode(time.Hour), nil))
-	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{
-		seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "service", "run", "running", false),
+	must.SliceEmpty(t, f.updateNode(drainingNode(time.Hour), nil))
+	must.SliceEmpty(t, f.updateAllocs([]*wire.Allocation{
+		observedAlloc("a1", "service", "run", "running", false), observedAlloc("a2", "service", "run", "running", false),
 	}))
-	must.Eq(t, []string{`Alloc "a1" marked for migration`}, texts(f.sawAllocs([]*wire.Allocation{
-		seenAlloc("a1", "service", "run", "running", true), seenAlloc("a2", "service", "run", "running", false),
+	must.Eq(t, []string{`Alloc "a1" marked for migration`}, texts(f.updateAllocs([]*wire.Allocation{
+		observedAlloc("a1", "service", "run", "running", true), observedAlloc("a2", "service", "run", "running", false),
 	})))
-	must.Eq(t, []string{`Node "n1" drain updated: ` + cli.LocalTimes("2026-01-02T12:30:00Z") + " deadline"}, texts(f.sawNode(seenNode(30*time.Minute), nil)))
-	must.SliceEmpty(t, f.sawNode(seenNode(30*time.Minute), nil))
+	must.Eq(t, []string{`Node "n1" drain updated: ` + cli.LocalTimes("2026-01-02T12:30:00Z") + " deadline"}, texts(f.updateNode(drainingNode(30*time.Minute), nil)))
+	must.SliceEmpty(t, f.updateNode(drainingNode(30*time.Minute), nil))
 	forced := &wire.Node{ID: "n1", Status: "ready", DrainStrategy: &wire.DrainStrategy{Deadline: -1, StartedAt: wire.NewTime(began)}}
-	must.Eq(t, []string{`Node "n1" drain updated: force drain`}, texts(f.sawNode(forced, nil)))
-	must.Eq(t, 1, len(f.sawNode(seenNode(30*time.Minute), nil)))
-	must.Eq(t, []string{`Alloc "a1" draining`, `Alloc "a2" marked for migration`}, texts(f.sawAllocs([]*wire.Allocation{
-		seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "run", "running", true),
+	must.Eq(t, []string{`Node "n1" drain updated: force drain`}, texts(f.updateNode(forced, nil)))
+	must.Eq(t, 1, len(f.updateNode(drainingNode(30*time.Minute), nil)))
+	must.Eq(t, []string{`Alloc "a1" draining`, `Alloc "a2" marked for migration`}, texts(f.updateAllocs([]*wire.Allocation{
+		observedAlloc("a1", "service", "stop", "running", true), observedAlloc("a2", "service", "run", "running", true),
 	})))
-	must.Eq(t, []string{`Alloc "a1" status running -> complete`, `Alloc "a2" draining`}, texts(f.sawAllocs([]*wire.Allocation{
-		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "running", true),
+	must.Eq(t, []string{`Alloc "a1" status running -> complete`, `Alloc "a2" draining`}, texts(f.updateAllocs([]*wire.Allocation{
+		observedAlloc("a1", "service", "stop", "complete", true), observedAlloc("a2", "service", "stop", "running", true),
 	})))
-	must.Eq(t, "1 of 2 allocations left", f.look(began.Add(10*time.Second)).String())
+	must.Eq(t, "1 of 2 allocations left", f.progress(began.Add(10*time.Second)).String())
 
-	down := seenNode(30 * time.Minute)
+	down := drainingNode(30 * time.Minute)
 	down.Status = "down"
-	must.Eq(t, []string{`Node "n1" down`}, texts(f.sawNode(down, nil)))
+	must.Eq(t, []string{`Node "n1" down`}, texts(f.updateNode(down, nil)))
 
 	ended := &wire.Node{ID: "n1", Status: "ready", LastDrain: &wire.DrainMetadata{Status: "complete"}}
-	must.Eq(t, []string{"Drain complete for node n1"}, texts(f.sawNode(ended, &wire.Drain{Outcome: "complete"})))
+	must.Eq(t, []string{"Drain complete for node n1"}, texts(f.updateNode(ended, &wire.Drain{Outcome: "complete"})))
 	must.False(t, f.over())
-	must.Eq(t, []string{`Alloc "a2" status running -> complete`, `All allocations on node "n1" have stopped`}, texts(f.sawAllocs([]*wire.Allocation{
-		seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "service", "stop", "complete", true),
+	must.Eq(t, []string{`Alloc "a2" status running -> complete`, `All allocations on node "n1" have stopped`}, texts(f.updateAllocs([]*wire.Allocation{
+		observedAlloc("a1", "service", "stop", "complete", true), observedAlloc("a2", "service", "stop", "complete", true),
 	})))
 	must.True(t, f.over())
 	must.False(t, f.cancelled)
 }
 
-// A slow read sees several changes of an allocation at once; the monitor prints all of them.
+// A slow read contains several changes of an allocation at once; the monitor prints all of them.
 func TestFollower_several(t *testing.T) {
 	t.Parallel()
 	var f Follower
-	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "running", false)})
+	f.updateAllocs([]*wire.Allocation{observedAlloc("a1", "service", "run", "running", false), observedAlloc("a2", "batch", "run", "running", false)})
 	must.Eq(t, []string{`Alloc "a1" marked for migration`, `Alloc "a1" draining`, `Alloc "a1" status running -> complete`},
-		texts(f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "stop", "complete", true), seenAlloc("a2", "batch", "run", "running", false)})))
+		texts(f.updateAllocs([]*wire.Allocation{observedAlloc("a1", "service", "stop", "complete", true), observedAlloc("a2", "batch", "run", "running", false)})))
 }
 
 // Events carry the times that the servers have recorded, not the time of the read.
@@ -90,29 +90,29 @@ func TestFollower_times(t *testing.T) {
 	t.Parallel()
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 	f := Follower{Node: "n1"}
-	f.sawNode(seenNode(time.Hour), nil)
-	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)})
+	f.updateNode(drainingNode(time.Hour), nil)
+	f.updateAllocs([]*wire.Allocation{observedAlloc("a1", "service", "run", "running", false)})
 
-	stopped := seenAlloc("a1", "service", "stop", "complete", true)
+	stopped := observedAlloc("a1", "service", "stop", "complete", true)
 	stopped.DesiredTransition.MarkedAt, stopped.StoppedAt = wire.NewTime(at(1)), wire.NewTime(at(2))
 	stopped.ModifyTime = at(7).UnixNano()
-	times(t, []time.Time{at(1), at(2), at(7), at(7)}, f.sawAllocs([]*wire.Allocation{stopped}))
-	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{stopped})) // the end is told once
+	times(t, []time.Time{at(1), at(2), at(7), at(7)}, f.updateAllocs([]*wire.Allocation{stopped}))
+	must.SliceEmpty(t, f.updateAllocs([]*wire.Allocation{stopped})) // the end is reported once
 
-	down := seenNode(30 * time.Minute)
+	down := drainingNode(30 * time.Minute)
 	down.Status, down.StatusUpdatedAt = "down", at(9).Unix()
 	down.LastDrain = &wire.DrainMetadata{UpdatedAt: wire.NewTime(at(8))}
-	times(t, []time.Time{at(9), at(8)}, f.sawNode(down, nil))
-	must.SliceEmpty(t, f.sawNode(down, nil)) // nothing is new
+	times(t, []time.Time{at(9), at(8)}, f.updateNode(down, nil))
+	must.SliceEmpty(t, f.updateNode(down, nil)) // nothing is new
 
 	web := leftAlloc("web", "below budget", "2 of 4 healthy")
 	later := web
 	web.Since, later.Since = wire.NewTime(at(3)), wire.NewTime(at(4))
-	times(t, []time.Time{at(3)}, f.sawReport(report(later, web)))
+	times(t, []time.Time{at(3)}, f.updateReport(report(later, web)))
 
 	ended := &wire.Node{ID: "n1", LastDrain: &wire.DrainMetadata{Status: "complete", UpdatedAt: wire.NewTime(at(11))}}
-	times(t, []time.Time{at(10), at(10)}, f.sawNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
-	times(t, []time.Time{at(11)}, f.sawNode(ended, nil))
+	times(t, []time.Time{at(10), at(10)}, f.updateNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
+	times(t, []time.Time{at(11)}, f.updateNode(ended, nil))
 }
 
 // times checks the times of events.
@@ -165,7 +165,7 @@ func TestFollower_ended(t *testing.T) {
 		},
 	} {
 		f := Follower{Node: "n1"}
-		must.Eq(t, test.want, texts(f.sawNode(test.node, test.record)), must.Sprint(name))
+		must.Eq(t, test.want, texts(f.updateNode(test.node, test.record)), must.Sprint(name))
 		must.Eq(t, test.cancelled, f.cancelled, must.Sprint(name))
 		must.Eq(t, test.cancelled, f.over(), must.Sprint(name))
 	}
@@ -175,43 +175,43 @@ func TestFollower_ended(t *testing.T) {
 // unknown allocations.
 func TestFollower_left(t *testing.T) {
 	t.Parallel()
-	plugin := seenAlloc("a4", "system", "run", "running", false)
+	plugin := observedAlloc("a4", "system", "run", "running", false)
 	plugin.Job.TaskGroups = []*wire.TaskGroup{{Tasks: []*wire.Task{{CSIPluginConfig: &wire.CSIPlugin{ID: "ebs"}}}}}
 	all := []*wire.Allocation{
-		seenAlloc("a1", "service", "run", "running", false), seenAlloc("a2", "batch", "run", "pending", false),
-		seenAlloc("a3", "system", "run", "running", false), plugin,
-		seenAlloc("a5", "service", "stop", "lost", false), seenAlloc("a6", "service", "run", "unknown", false),
-		seenAlloc("a7", "batch", "run", "failed", false),
+		observedAlloc("a1", "service", "run", "running", false), observedAlloc("a2", "batch", "run", "pending", false),
+		observedAlloc("a3", "system", "run", "running", false), plugin,
+		observedAlloc("a5", "service", "stop", "lost", false), observedAlloc("a6", "service", "run", "unknown", false),
+		observedAlloc("a7", "batch", "run", "failed", false),
 	}
 	for want, f := range map[int]Follower{
 		4: {Strategy: &wire.DrainStrategy{}},
 		3: {Strategy: &wire.DrainStrategy{IgnoreSystemJobs: true}},
 	} {
-		f.sawAllocs(all)
+		f.updateAllocs(all)
 		must.Eq(t, want, f.Left())
 		f.SkipSystem = true
 		must.Eq(t, 3, f.Left())
 	}
 }
 
-// A storage plugin that serves an ignored system job stays. The servers say which one: in their
+// A storage plugin that serves an ignored system job stays. The servers name it: in their
 // report, or with a drain that ended although the plugin runs.
 func TestFollower_leftPlugin(t *testing.T) {
 	t.Parallel()
-	plugin := seenAlloc("p1", "system", "run", "running", false)
+	plugin := observedAlloc("p1", "system", "run", "running", false)
 	plugin.Job.TaskGroups = []*wire.TaskGroup{{Tasks: []*wire.Task{{CSIPluginConfig: &wire.CSIPlugin{ID: "disks"}}}}}
 	for name, see := range map[string]func(f *Follower){
 		"reported": func(f *Follower) {
-			f.sawReport(report(wire.DrainAlloc{ID: "p1", Reason: "left by request"}))
-			f.sawNode(&wire.Node{}, &wire.Drain{Outcome: "deadline reached", StillStopping: 1})
+			f.updateReport(report(wire.DrainAlloc{ID: "p1", Reason: "left by request"}))
+			f.updateNode(&wire.Node{}, &wire.Drain{Outcome: "deadline reached", StillStopping: 1})
 		},
-		"ended": func(f *Follower) { f.sawNode(&wire.Node{}, &wire.Drain{Outcome: "complete"}) },
+		"ended": func(f *Follower) { f.updateNode(&wire.Node{}, &wire.Drain{Outcome: "complete"}) },
 	} {
 		f := Follower{SkipSystem: true}
-		f.sawAllocs([]*wire.Allocation{plugin})
+		f.updateAllocs([]*wire.Allocation{plugin})
 		must.Eq(t, 1, f.Left(), must.Sprint(name))
 		see(&f)
-		f.sawAllocs([]*wire.Allocation{plugin})
+		f.updateAllocs([]*wire.Allocation{plugin})
 		must.True(t, f.over(), must.Sprint(name))
 	}
 }
@@ -232,42 +232,42 @@ func TestFollower_report(t *testing.T) {
 	must.Eq(t, []string{
 		"Waiting: 2 of default/shop.web: waiting for room: 3 of 4 healthy, max_parallel 1; 1 of the group moving",
 		"Waiting: 1 of default/shop.cron: batch running: until done",
-	}, texts(f.sawReport(report(leftAlloc("cron", "batch running", "until done"), web, web, leftAlloc("web", "stopping", "may take 5s")))))
-	must.SliceEmpty(t, f.sawReport(report(web, leftAlloc("cron", "batch running", "until done"))))
+	}, texts(f.updateReport(report(leftAlloc("cron", "batch running", "until done"), web, web, leftAlloc("web", "stopping", "may take 5s")))))
+	must.SliceEmpty(t, f.updateReport(report(web, leftAlloc("cron", "batch running", "until done"))))
 	must.Eq(t, []string{"Waiting: 1 of default/shop.web: below budget: 2 of 4 healthy"},
-		texts(f.sawReport(report(leftAlloc("web", "below budget", "2 of 4 healthy")))))
-	must.SliceEmpty(t, f.sawReport(&wire.NodeDrain{State: wire.StateEnded}))
+		texts(f.updateReport(report(leftAlloc("web", "below budget", "2 of 4 healthy")))))
+	must.SliceEmpty(t, f.updateReport(&wire.NodeDrain{State: wire.StateEnded}))
 
-	f.sawAllocs([]*wire.Allocation{seenAlloc("a1", "service", "run", "running", false)})
-	must.StrContains(t, f.look(began).String(), "1 of 1 allocation left, at least 1 round, ends by ")
+	f.updateAllocs([]*wire.Allocation{observedAlloc("a1", "service", "run", "running", false)})
+	must.StrContains(t, f.progress(began).String(), "1 of 1 allocation left, at least 1 round, ends by ")
 }
 
-// After the end of the drain the monitor says for what it waits: a task whose driver is off may never end.
+// After the end of the drain the monitor prints what it waits for: a task whose driver is off may never end.
 func TestFollower_lingering(t *testing.T) {
 	t.Parallel()
 	f := Follower{Node: "n1"}
-	f.sawNode(seenNode(time.Minute), nil)
-	web, other := seenAlloc("a1", "service", "stop", "running", true), seenAlloc("a2", "service", "stop", "running", true)
+	f.updateNode(drainingNode(time.Minute), nil)
+	web, other := observedAlloc("a1", "service", "stop", "running", true), observedAlloc("a2", "service", "stop", "running", true)
 	web.Namespace, other.Namespace = "default", "default"
 	web.TaskStates = map[string]*wire.TaskState{"main": {Waiting: &wire.TaskWait{For: "driver", Detail: "the driver raw_exec is not healthy"}}, "side": {}}
 	other.TaskGroup, other.ClientDescription = "db", "stopping (waiting for 1 volumes)"
-	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{web, other}))
-	must.SliceEmpty(t, f.sawReport(report(leftAlloc("web", "stopping", "may take 5s"))))
+	must.SliceEmpty(t, f.updateAllocs([]*wire.Allocation{web, other}))
+	must.SliceEmpty(t, f.updateReport(report(leftAlloc("web", "stopping", "may take 5s"))))
 	ended := &wire.Node{ID: "n1", Status: "ready", LastDrain: &wire.DrainMetadata{Status: "complete"}}
 	must.Eq(t, []string{
 		"Drain complete for node n1",
 		"Outcome: deadline reached; 2 allocations still stopping",
 		"Waiting: 1 of default/job.db: stopping: stopping (waiting for 1 volumes)",
 		`Waiting: 1 of default/job.web: stopping: task "main" waits for driver: the driver raw_exec is not healthy`,
-	}, texts(f.sawNode(ended, &wire.Drain{Outcome: "deadline reached", StillStopping: 2})))
-	must.SliceEmpty(t, f.sawAllocs([]*wire.Allocation{web, other}), must.Sprint("nothing is new"))
-	must.SliceLen(t, 2, f.look(began).held, must.Sprint("the bar shows it"))
-	ended2 := seenAlloc("a2", "service", "stop", "complete", true)
+	}, texts(f.updateNode(ended, &wire.Drain{Outcome: "deadline reached", StillStopping: 2})))
+	must.SliceEmpty(t, f.updateAllocs([]*wire.Allocation{web, other}), must.Sprint("nothing is new"))
+	must.SliceLen(t, 2, f.progress(began).held, must.Sprint("the bar shows it"))
+	ended2 := observedAlloc("a2", "service", "stop", "complete", true)
 	web.TaskStates["main"].Waiting.For = "process"
 	must.Eq(t, []string{
 		`Alloc "a2" status running -> complete`,
 		`Waiting: 1 of default/job.web: stopping: task "main" waits for process: the driver raw_exec is not healthy`,
-	}, texts(f.sawAllocs([]*wire.Allocation{web, ended2})))
+	}, texts(f.updateAllocs([]*wire.Allocation{web, ended2})))
 	must.False(t, f.over())
 }
 
@@ -283,10 +283,10 @@ func TestOnItsWay(t *testing.T) {
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	var l leaving
-	l.saw(100)
-	l.saw(90)
+	l.update(100)
+	l.update(90)
 	must.Eq(t, leaving{left: 90, most: 100}, l)
-	l.saw(95)
+	l.update(95)
 	must.Eq(t, leaving{left: 95, most: 105}, l)
 }
 
@@ -330,7 +330,7 @@ func TestDrainLines(t *testing.T) {
 	var out, errs strings.Builder
 	l := NewLines(&out, &errs)
 	for _, left := range []int{2, 2, 2, 1, 1, 0, 0} {
-		l.progress(drainLook{leaving: leaving{left: left, most: 2}, at: began})
+		l.progress(drainProgress{leaving: leaving{left: left, most: 2}, at: began})
 	}
 	l.event(began, "something")
 	l.trouble(began, "trouble")

@@ -98,7 +98,7 @@ func (m *Monitor) trouble(line string) {
 	}
 }
 
-// giveUp prints why the monitor ends, and the drain's outcome if the servers know it.
+// giveUp prints why the monitor ends, and the drain's outcome if the servers have it.
 func (m *Monitor) giveUp(s observation) {
 	m.trouble(s.err.Error())
 	for _, line := range outcomeText(s.record) {
@@ -111,11 +111,11 @@ func (m *Monitor) print(s observation, now time.Time) {
 	var events []event
 	switch {
 	case s.node != nil:
-		events = m.Follow.sawNode(s.node, s.record)
+		events = m.Follow.updateNode(s.node, s.record)
 	case s.report != nil:
-		events = m.Follow.sawReport(s.report)
+		events = m.Follow.updateReport(s.report)
 	default:
-		events = m.Follow.sawAllocs(s.allocs)
+		events = m.Follow.updateAllocs(s.allocs)
 	}
 	for i := range events {
 		if events[i].at.IsZero() {
@@ -127,7 +127,7 @@ func (m *Monitor) print(s observation, now time.Time) {
 		m.Show.event(e.at, e.text)
 	}
 	if m.Follow.allocs != nil {
-		m.Show.progress(m.Follow.look(now))
+		m.Show.progress(m.Follow.progress(now))
 	}
 }
 

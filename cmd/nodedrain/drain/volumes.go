@@ -14,7 +14,7 @@ import (
 
 // VolumesLeft returns a line for each volume that had to leave the node and is still there. It works after
 // [monitor.Run]. The record of the drain has those of the drain's end. The allocations have stopped since, and
-// their volumes may have left the node: the claims tell.
+// their volumes may have left the node: the claims have the answer.
 func (m *Monitor) VolumesLeft(ctx context.Context) (lines []string, err error) {
 	if r := m.Follow.record; r == nil || r.VolumesLeft == nil {
 		return nil, nil

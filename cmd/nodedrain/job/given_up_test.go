@@ -12,7 +12,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the results of tests into testdata; read the diff before you commit it")
 
-// A job says of each group whose allocations failed too often why its slots stay empty, and what to do.
+// A job shows for each group whose allocations failed too often why its slots stay empty, and what to do.
 func TestJobStatus_givenUp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local) // the output is the same in every zone

@@ -171,7 +171,7 @@ func (r *drainRequest) resume(index uint64) error {
 	return r.watch(follow, index)
 }
 
-// watch monitors a drain from the given index.
+// watch monitors a drain from an index.
 func (r *drainRequest) watch(follow drain.Follower, index uint64) error {
 	m := &drain.Monitor{API: r.c.API, Follow: follow, Index: index, Show: drain.NewLines(r.c.Out, r.c.Errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	if cli.TerminalWidth(r.c.Out) > 0 && !r.plain {

@@ -23,7 +23,7 @@ func Explain() *cli.Command {
 		About: `
   Shows why each allocation is still on a draining node: one reason with its numbers,
   when the reason began, and when it is due to end by itself. "seen" before a time
-  means that the leader first saw the reason then. For a node that does not drain the
+  means that the leader first observed the reason then. For a node that does not drain the
   command shows how its last drain ended. NODE is the node's name, its id or a
   prefix of the id.
 `,
@@ -73,7 +73,7 @@ func explain(c *cli.Base, r *wire.NodeDrain, verbose bool) {
 	drainFacts(r.Drain, r.Progress).Write(c.Out)
 	switch {
 	case r.Progress == nil:
-		fmt.Fprintln(c.Out, "\nThe server that answered is not the leader. Only the leader knows why allocations have not moved")
+		fmt.Fprintln(c.Out, "\nThe server that answered is not the leader. Only the leader has the reasons why allocations have not moved")
 	case len(r.Allocs) == 0:
 		fmt.Fprintln(c.Out, "\nNo allocations are left on the node")
 	default:
@@ -154,7 +154,7 @@ func sinceCell(a wire.DrainAlloc) string {
 }
 
 // detailCell is the detail of a reason, and what each task waits for. The reason has named the volumes that
-// a storage plugin waits for, so its tasks say only until when.
+// a storage plugin waits for, so its tasks have only the time.
 func detailCell(a wire.DrainAlloc) string {
 	parts := []string{cli.LocalTimes(a.Detail)}
 	for _, task := range slices.Sorted(maps.Keys(a.Waiting)) {

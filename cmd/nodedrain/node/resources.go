@@ -77,7 +77,7 @@ func holdsDevices(a *wire.Allocation) bool {
 }
 
 // usage prints the resources of a node's machine that are in use. A node without statistics, or without a
-// connection to the servers, gives dashes.
+// connection to the servers, has dashes.
 func usage(c *cli.Call, node *wire.Node) {
 	ctx, cancel := context.WithTimeout(c.Ctx, alloc.StatsTimeout)
 	defer cancel()

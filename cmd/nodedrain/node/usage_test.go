@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// The use of a machine is shown as far as the node says it.
+// The use of a machine is shown as far as the node reports it.
 func TestHostTable(t *testing.T) {
 	t.Parallel()
 	for want, stats := range map[string]*wire.HostStats{

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// A node shows its storage plugins. Its volumes are asked for if there may be some.
+// A node shows its storage plugins. Its volumes are read if there may be some.
 func TestNodeStatus_storagePlugins(t *testing.T) {
 	t.Parallel()
 	plain := wire.NewNode(&cluster.Node{})

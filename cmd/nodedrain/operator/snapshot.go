@@ -77,13 +77,13 @@ func SnapshotRestore() *cli.Command {
 		Short: "Replace the state of the servers with that of a file",
 		About: `
   Replaces the state of all servers with the one in FILE. Every change after the file was
-  saved is lost. The command shows the content of the file, and asks. The servers verify
-  the file before they change anything.
+  saved is lost. The command shows the content of the file, and requires a confirmation.
+  The servers verify the file before they change anything.
 
   Drains that ran when the file was saved continue with the deadlines they had then. If
   its deadline has passed, a drain stops the rest of the allocations on its node at once.
-  Nodes have the secrets of that time. The servers do not know a node that registered
-  later: its client registers it again. They do not know allocations that were placed
+  Nodes have the secrets of that time. The servers do not have a node that registered
+  later: its client registers it again. They do not have allocations that were placed
   later: their clients stop them.
 `,
 		Args: "FILE", Connects: true,

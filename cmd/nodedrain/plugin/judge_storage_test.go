@@ -110,7 +110,7 @@ func TestPluginTest_wrongStorage(t *testing.T) {
 	}
 }
 
-// What is wrong with the file or the program of a storage plugin is told before a rule is tested.
+// What is wrong with the file or the program of a storage plugin is reported before a rule is tested.
 //
 //race:skip its programs do not have the detector
 func TestPluginTest_storageMistakes(t *testing.T) {

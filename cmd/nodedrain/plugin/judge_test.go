@@ -109,7 +109,7 @@ func wrongUsers() []wrongStory {
 	}
 }
 
-// The command sees the users and the variables of a task's processes.
+// The command tests the users and the variables of a task's processes.
 //
 //race:skip its programs do not have the detector
 func TestPluginTest_wrongUsers(t *testing.T) {
@@ -170,7 +170,7 @@ func TestPluginTest_ignoredSignals(t *testing.T) {
 	must.Zero(t, code, must.Sprint(out, errs))
 }
 
-// An author sees what was done, what was expected, what happened, and what the contract says.
+// An author gets what was done, what was expected, what happened, and the sentence of the contract.
 //
 //race:skip its programs do not have the detector
 func TestPluginTest_words(t *testing.T) {
@@ -228,7 +228,7 @@ func TestPluginTest_warnings(t *testing.T) {
 	must.Positive(t, len(found.Rules[0].Failures))
 }
 
-// A config that is missing or refused is one line that says what to give. Regression: the log, or a
+// A config that is missing or refused is one line that names the missing key. Regression: the log, or a
 // failure of each rule.
 //
 //race:skip its programs do not have the detector

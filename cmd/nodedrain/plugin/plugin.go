@@ -50,7 +50,7 @@ const pluginHelp = `
 
 const mockHelp = `
   Serves the driver "mock" to the client that started this process. Its tasks have no
-  processes. They start, end and fail as their config says, which is useful for tests of
+  processes. They start, end and fail as their config requires, which is useful for tests of
   clients, jobs and drains.
 
   Keys of a task's config, all optional, with durations such as "10s":

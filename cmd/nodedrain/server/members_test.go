@@ -13,7 +13,7 @@ import (
 // began is the time of the tests.
 var began = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// A dead server is no follower, and an older build does not tell how far it is.
+// A dead server is no follower, and an older build does not report how far it is.
 func TestMemberTable(t *testing.T) {
 	t.Parallel()
 	leads := wire.RaftServer{ID: "s1", Address: "a:1", Leader: true, Voter: true, Alive: true, Started: wire.NewTime(began), Build: "1.2.3", AppliedIndex: 40, MinVersion: 1, MaxVersion: 2}
