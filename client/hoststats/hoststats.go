@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
 
 // Window is the time over which the use of processors is measured.
@@ -231,40 +233,27 @@ func mountOf(proc, dir string) (device, point string) {
 	if unix.Stat(dir, &s) != nil {
 		return "", ""
 	}
-	content, err := os.ReadFile(filepath.Join(proc, "self/mountinfo"))
-	if err != nil {
-		return "", ""
-	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", ""
 	}
-	return parseMounts(content, fmt.Sprintf("%d:%d", unix.Major(s.Dev), unix.Minor(s.Dev)), real)
+	content, err := os.ReadFile(filepath.Join(proc, "self/mountinfo"))
+	if err != nil {
+		return "", ""
+	}
+	table, err := mounts.Parse(bytes.NewReader(content))
+	if err != nil {
+		return "", ""
+	}
+	return mountIn(table, fmt.Sprintf("%d:%d", unix.Major(s.Dev), unix.Minor(s.Dev)), real)
 }
 
-// parseMounts finds the longest mount point above a folder among those of one device.
-func parseMounts(content []byte, number, dir string) (device, point string) {
-	for line := range strings.Lines(string(content)) {
-		words := strings.Fields(line)
-		if len(words) < 10 || words[2] != number {
-			continue
-		}
-		at := unescape(words[4])
-		if !strings.HasPrefix(dir+"/", strings.TrimSuffix(at, "/")+"/") || len(at) < len(point) {
-			continue
-		}
-		// Optional words end with "-". The type of the file system and the device follow.
-		for i, word := range words[6:] {
-			if word == "-" && 6+i+2 < len(words) {
-				device, point = unescape(words[6+i+2]), at
-				break
-			}
+// mountIn finds the longest mount point above a folder among those of one device.
+func mountIn(table mounts.Table, number, dir string) (device, point string) {
+	for _, m := range table {
+		if m.Device == number && strings.HasPrefix(dir+"/", strings.TrimSuffix(m.Point, "/")+"/") && len(m.Point) >= len(point) {
+			device, point = m.Source, m.Point
 		}
 	}
 	return device, point
-}
-
-// unescape reads the octal escapes of the kernel for spaces, tabs, line ends and backslashes.
-func unescape(text string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(text)
 }
