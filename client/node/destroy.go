@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -148,35 +147,15 @@ func (n *Node) killPlugins() error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), killWait*time.Duration(1+len(left.plugins)))
+	defer cancel()
 	var errs []error
 	for _, r := range left.plugins {
-		errs = append(errs, killProcess(r.Process.Process))
+		if id := r.Process.Process; !id.IsZero() {
+			errs = append(errs, process.Kill(ctx, id))
+		}
 	}
 	return errors.Join(errs...)
-}
-
-// killProcess kills a process and waits for its end.
-func killProcess(id process.Identity) error {
-	if id.IsZero() {
-		return nil
-	}
-	p, err := process.Open(id)
-	if errors.Is(err, process.ErrGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), killWait)
-	defer cancel()
-	err = p.Signal(syscall.SIGKILL)
-	if err == nil {
-		err = p.Wait(ctx)
-	}
-	if errors.Is(err, process.ErrGone) {
-		err = nil
-	}
-	return errors.Join(err, p.Close())
 }
 
 // lastServers are servers that place no allocation on the node, and accept each report.

@@ -218,13 +218,7 @@ func (m *machine) awaitEnd() {
 	must.NoError(m, err)
 	var holder struct{ Process process.Identity }
 	must.NoError(m, json.Unmarshal(content, &holder))
-	p, err := process.Open(holder.Process)
-	if errors.Is(err, process.ErrGone) {
-		return
-	}
-	must.NoError(m, err)
-	must.NoError(m, p.Wait(m.Context()))
-	must.NoError(m, p.Close())
+	must.NoError(m, process.AwaitEnd(m.Context(), holder.Process))
 }
 
 // result waits for the end of a task.
