@@ -17,15 +17,14 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
-// lossSite is a site whose server loses its nodes. It has one real node and one simulated node.
+// lossSite is a site with two nodes, whose server loses them.
 type lossSite struct {
 	*site
-	env  []string          // of commands that connect to the server
-	own  map[string]string // the lines of the real client's block of servers
-	kind string            // the driver of the tasks
-	real *realNode
-	sims *exec.Cmd
-	logs output // of the simulated clients
+	env    []string          // of commands that connect to the server
+	own    map[string]string // the lines of the real client's block of servers
+	kind   string            // the driver of the tasks
+	real   *realNode
+	second *realNode
 }
 
 // startLossSite starts the server. If it is secure, it demands certificates and tokens.
@@ -40,9 +39,8 @@ func startLossSite(t *testing.T, secure bool) *lossSite {
 	ports := freePorts(t, 2)
 	s.address = "http://" + ports[0]
 	s.server = exec.Command(s.binary, "server", "-data-dir", filepath.Join(s.dir, "server"), "-bootstrap-expect", "1", "-http", ports[0], "-bind", ports[1], "-log-level", "error")
-	token := ""
 	if secure {
-		token = s.secure()
+		s.secure()
 		s.address = "https://" + ports[0]
 	}
 	s.config.Address = s.address
@@ -54,16 +52,12 @@ func startLossSite(t *testing.T, secure bool) *lossSite {
 	s.leads()
 	s.nodedrain("operator", "snapshot", "save", s.saved())
 	s.real = s.beginSecure("real", s.own, "plugin \"raw_exec\" {}\n")
-	s.sims = exec.Command(s.binary, "dev", "-simulated", "-servers", s.address, "-nodes", "1")
-	s.sims.Env = append(append(os.Environ(), s.env...), "NOMAD_TOKEN="+token)
-	s.sims.Stdout, s.sims.Stderr = &s.logs, &s.logs
-	must.NoError(t, s.sims.Start())
-	t.Cleanup(s.endSims)
+	s.second = s.beginSecure("second", s.own, "plugin \"raw_exec\" {}\n")
 	return s
 }
 
-// secure makes the server demand certificates and tokens. It returns the token that registers nodes.
-func (s *lossSite) secure() (machines string) {
+// secure makes the server demand certificates and tokens.
+func (s *lossSite) secure() {
 	needMachine(s.t.(*testing.T))
 	ca, name := newAuthority(s.t.(*testing.T), "the cluster's authority"), agent.ServerName("global")
 	ca.sign("server", name, "localhost")
@@ -84,15 +78,6 @@ func (s *lossSite) secure() (machines string) {
 		"ca_file": ca.file("ca.pem"), "cert_file": ca.file("operator.pem"), "key_file": ca.file("operator-key.pem"), "server_name": name, "token_file": token,
 	}
 	s.kind = "raw_exec"
-	return registers.Reveal()
-}
-
-func (s *lossSite) endSims() {
-	_ = s.sims.Process.Kill()
-	_ = s.sims.Wait()
-	if s.t.Failed() {
-		s.t.Logf("the simulated clients said:\n%s", s.logs.String())
-	}
 }
 
 // saved is the file with the state from before the registration of the nodes.
@@ -185,7 +170,7 @@ func (s *lossSite) ends(job string) {
 }
 
 // The servers lose their nodes: by a purge, by the restore of a state from before the registration, and
-// because their disks are wiped. The running clients, real and simulated, register again and run jobs,
+// because their disks are wiped. The running clients register again and run jobs,
 // with tokens and TLS and without. A client with tokens stayed silent for ever.
 //
 //race:skip its programs do not have the detector
@@ -231,9 +216,11 @@ func TestNode_registersAgain(t *testing.T) {
 			must.EqOp(t, tasks, len(s.ofTasks()))
 			must.StrContains(t, s.real.logs.String(), "keeps its allocations running")
 
-			s.end(s.real)
-			text, err := exec.Command(s.binary, "client", "-config", s.real.config, "-destroy").CombinedOutput()
-			must.NoError(t, err, must.Sprint(string(text)))
+			for _, n := range []*realNode{s.real, s.second} {
+				s.end(n)
+				text, err := exec.Command(s.binary, "client", "-config", n.config, "-destroy").CombinedOutput()
+				must.NoError(t, err, must.Sprint(string(text)))
+			}
 			must.SliceEmpty(t, s.ofTasks())
 			s.begin(s.real)
 			s.await("the new node", func() bool {
@@ -243,7 +230,7 @@ func TestNode_registersAgain(t *testing.T) {
 					return d != nil && d.Healthy && !slices.Contains(ids, n.ID)
 				})
 			})
-			for _, log := range []string{s.real.logs.String(), s.logs.String()} {
+			for _, log := range []string{s.real.logs.String(), s.second.logs.String()} {
 				lines := strings.Count(log, "a request to the servers failed")
 				must.Between(t, 1, lines, 200, must.Sprint(fmt.Sprint(lines, " lines\n", log)))
 			}

@@ -54,10 +54,10 @@ func (d *trial) command(args ...string) *exec.Cmd {
 }
 
 // begin starts it, and waits until its jobs run.
-func (d *trial) begin() {
+func (d *trial) begin(args ...string) {
 	d.t.Helper()
 	d.said = new(output)
-	d.process = d.command("-addr", d.address)
+	d.process = d.command(append(args, "-addr", d.address)...)
 	d.process.Stdout, d.process.Stderr = d.said, d.said
 	must.NoError(d.t, d.process.Start())
 	d.await("the guide", func() bool { return strings.Contains(d.said.String(), "Ctrl-C ends all of it.") })
@@ -186,9 +186,9 @@ func TestDev(t *testing.T) {
 	})
 	d.end()
 
-	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL} {
-		d.begin()
-		must.NoError(t, d.process.Process.Signal(signal))
+	for _, args := range [][]string{{}, {"-simulated"}} {
+		d.begin(args...)
+		must.NoError(t, d.process.Process.Signal(syscall.SIGKILL))
 		_ = d.process.Wait() // the error only says that it was killed
 		d.process = nil
 		must.SliceNotEmpty(t, d.left(), must.Sprint("tasks run on"))
@@ -202,6 +202,35 @@ func TestDev(t *testing.T) {
 	// After a second signal the tasks get no more time.
 	must.NoError(t, d.process.Process.Signal(syscall.SIGTERM))
 	d.await("the first signal", func() bool { return strings.Contains(d.said.String(), "Ending all tasks.") })
+	d.end()
+}
+
+// Simulated tasks have no processes, and move like others.
+//
+//race:skip its programs do not have the detector
+func TestDev_simulated(t *testing.T) {
+	t.Parallel()
+	d := newTrial(t)
+	d.begin("-simulated", "-nodes", "3")
+	must.StrContains(t, d.said.String(), "A cluster of simulated tasks: 1 server, 3 nodes, 7 tasks without processes")
+	var node string
+	for _, allocs := range d.running("web") {
+		node = allocs[0].NodeID
+	}
+	_, err := d.api.Nodes().UpdateDrain(node, &api.DrainSpec{Deadline: patience, IgnoreSystemJobs: true}, false, nil)
+	must.NoError(t, err)
+	d.await("all of web on the other nodes", func() bool {
+		count := 0
+		for _, allocs := range d.running("web") {
+			for _, a := range allocs {
+				if a.NodeID == node {
+					return false
+				}
+				count++
+			}
+		}
+		return count == 4
+	})
 	d.end()
 }
 

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
-	"github.com/seed-f9cf0b39/nodedrain/client/simclient/remote"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -112,26 +110,17 @@ type clients struct {
 
 // startClients has clients play until stop is called, or the test ends.
 func (s *servers) startClients(n int) clients {
-	c := remote.Config{Addresses: s.urls(), Fleet: simclient.Options{MinStart: 20 * time.Millisecond, MaxStart: 200 * time.Millisecond, RunTime: 5 * time.Second}}
 	var play clients
+	var nodes []*cluster.Node
 	for i := range n {
 		id := uuid.NewString()
 		play.ids = append(play.ids, id)
-		c.Nodes = append(c.Nodes, &cluster.Node{
+		nodes = append(nodes, &cluster.Node{
 			ID: cluster.NodeID(id), SecretID: uuid.NewString(), Name: fmt.Sprint("node-", i), Datacenter: "dc1", Status: cluster.NodeReady,
 			Resources: cluster.Resources{CPU: 4000, MemoryMB: 8192, DiskMB: 1 << 20},
 		})
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- remote.Run(ctx, c) }()
-	play.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			s.t.Errorf("clients: %v", err)
-		}
-	})
-	s.t.Cleanup(play.stop)
+	play.stop = startFleet(s.t, s.urls(), nodes, simclient.Options{MinStart: 20 * time.Millisecond, MaxStart: 200 * time.Millisecond, RunTime: 5 * time.Second})
 	s.await("all nodes", func() bool {
 		nodes, _, err := s.all[0].api.Nodes().List(nil)
 		return err == nil && len(nodes) == n

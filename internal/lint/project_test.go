@@ -73,7 +73,6 @@ func loopRule() lint.LoopRule {
 			"(*" + module + "/sim/timeline.Trace).write":                           "a trace is output and decides nothing",
 			"(*" + module + "/cmd/nodedrain/demo.clients).Report":                  "a goroutine sends the reports: to hand them over decides nothing",
 			"(*" + module + "/server/agent.Agent).applied":                         "the entry that a leader waits for does not affect the FSM",
-			"(*" + module + "/client/simclient/remote.runner).Report":              "goroutines send the reports: to hand them over decides nothing",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc":            "the timer of a write answers it and decides nothing",
 			"(*" + module + "/examples/scheduler.writer).propose → time.AfterFunc": "the timer of a write answers it and decides nothing",
 			module + "/client.Shell":                                               "the shell acts for the core, which only begins effects",
@@ -278,7 +277,7 @@ func importRules() []lint.ImportRule {
 		rules = append(rules, lint.ImportRule{Package: module + "/cluster/" + name, OnlyStandard: "embedders get this module"})
 	}
 	const noPlugins = "only a client, the plugins and the commands that serve them speak the protocol of plugins"
-	for _, name := range []string{"drainer", "scheduler", "statestore", "shims", "witness", "httpapi", "httpapi/client", "server/agent", "client", "client/nodeapi", "client/simclient/remote", "sim/swarm"} {
+	for _, name := range []string{"drainer", "scheduler", "statestore", "shims", "witness", "httpapi", "httpapi/client", "server/agent", "client", "client/nodeapi", "sim/swarm"} {
 		rules = append(rules, lint.ImportRule{Package: module + "/" + name, Never: map[string]string{
 			"google.golang.org/grpc": noPlugins, "github.com/hashicorp/go-plugin": noPlugins, "github.com/hashicorp/hcl/v2": noPlugins,
 		}})

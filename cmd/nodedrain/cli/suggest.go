@@ -17,9 +17,9 @@ const exitUnknownCommand = 127
 func removal(words string) string {
 	switch words {
 	case "clients":
-		return `"nodedrain dev -simulated -servers URLS" simulates clients of running servers`
+		return `"nodedrain client" with a block plugin "mock" {} is a node whose tasks are simulated`
 	case "server -dev", "server -clients":
-		return `"nodedrain dev -simulated" runs a server with simulated clients; "nodedrain server -data-dir DIR -bootstrap-expect 1" runs one alone`
+		return `"nodedrain dev -simulated" runs a server and nodes with simulated tasks; "nodedrain server -data-dir DIR -bootstrap-expect 1" runs one alone`
 	case "demo -real":
 		return `"nodedrain dev" runs real tasks`
 	case "demo -without":

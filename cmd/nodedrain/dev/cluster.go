@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/node"
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
@@ -42,12 +41,11 @@ type Cluster struct {
 	dir    *dir
 	limits []string
 	logs   []*os.File
-	logger *slog.Logger // of the real clients
+	logger *slog.Logger // of the clients
 	server *agent.Agent // or nil
 	// nodeToken is the token of the clients.
 	nodeToken access.Secret
-	ids       []cluster.NodeID
-	real      []*node.Node // without Simulated
+	nodes     []*node.Node
 
 	// end ends the clients. Each sends to failed when it has ended.
 	end     context.CancelFunc
@@ -92,7 +90,7 @@ func (c *Cluster) begin(ctx context.Context) error {
 	if err := c.awaitNodes(ctx); err != nil {
 		return err
 	}
-	jobs, err := exampleJobs(c.config.User)
+	jobs, err := c.exampleJobs()
 	if err != nil {
 		return err
 	}

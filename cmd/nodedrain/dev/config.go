@@ -18,9 +18,9 @@ type Config struct {
 	// Addr is the "host:port" of the HTTP API, on the loopback interface. Empty is [DefaultAddr]. Port 0
 	// is any free port.
 	Addr string
-	// Simulated makes the clients simulated: no process runs.
+	// Simulated makes the tasks simulated, by the driver mock: they have no processes.
 	Simulated bool
-	// Nodes is the number of nodes. Zero is [DefaultNodes], and [DefaultSimulated] with Simulated.
+	// Nodes is the number of nodes. Zero is [DefaultNodes].
 	Nodes int
 	// User is the name or the id of the user that runs the example tasks if this process runs as root.
 	// Empty is [DefaultUser].
@@ -33,11 +33,9 @@ type Config struct {
 
 // Defaults and bounds of [Config].
 const (
-	DefaultAddr      = "127.0.0.1:4646"
-	DefaultNodes     = 2
-	DefaultSimulated = 5
-	// MaxNodes is the largest number of real nodes.
-	MaxNodes = 16
+	DefaultAddr  = "127.0.0.1:4646"
+	DefaultNodes = 2
+	MaxNodes     = 16
 	// DefaultUser is the id of the user without rights of Linux.
 	DefaultUser = "65534"
 )
@@ -57,19 +55,13 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Nodes == 0 {
 		c.Nodes = DefaultNodes
-		if c.Simulated {
-			c.Nodes = DefaultSimulated
-		}
 	}
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return c, fmt.Errorf("the directory: %w", err)
 	}
-	switch {
-	case c.Nodes < 1:
-		return c, fmt.Errorf("the number of nodes is %d and must be above 0", c.Nodes)
-	case c.Nodes > MaxNodes && !c.Simulated:
-		return c, fmt.Errorf("the number of nodes is %d and must be %d at most, because their tasks share this machine", c.Nodes, MaxNodes)
+	if c.Nodes < 1 || c.Nodes > MaxNodes {
+		return c, fmt.Errorf("the number of nodes is %d and must be 1 to %d", c.Nodes, MaxNodes)
 	}
 	host, _, err := net.SplitHostPort(c.Addr)
 	if err != nil {

@@ -20,8 +20,7 @@ func TestStart_refuses(t *testing.T) {
 		want   string
 		config Config
 	}{
-		{"the number of nodes is 17 and must be 16 at most", Config{Nodes: 17}},
-		{"the number of nodes is -1", Config{Nodes: -1, Simulated: true}},
+		{"the number of nodes is 17", Config{Nodes: 17}},
 		{"the number of nodes is -1", Config{Nodes: -1}},
 		{"the address: address 4646: missing port", Config{Addr: "4646"}},
 		{`the address is "0.0.0.0:4646"`, Config{Addr: "0.0.0.0:4646"}},
@@ -125,7 +124,7 @@ func TestAddListeners(t *testing.T) {
 // The example jobs are valid. Their tasks run as the user.
 func TestExampleJobs(t *testing.T) {
 	t.Parallel()
-	jobs, err := exampleJobs("www")
+	jobs, err := (&Cluster{config: Config{User: "www"}}).exampleJobs()
 	must.NoError(t, err)
 	must.Eq(t, 7, wanted(jobs))
 	for _, j := range jobs {

@@ -1,7 +1,7 @@
 // Package dev runs a small cluster on the loopback interface, for people who try nodedrain: one
-// server in this process and in memory, clients, and example jobs. The clients run tasks with
-// raw_exec, or are simulated. [Start] starts a cluster. [Command] is "nodedrain dev", which can also
-// simulate clients of running servers.
+// server in this process and in memory, clients of nodes, and example jobs. The driver of the tasks is
+// raw_exec, or mock, whose tasks have no processes. [Start] starts a cluster. [Command] is "nodedrain
+// dev".
 //
 // # Nothing stays
 //

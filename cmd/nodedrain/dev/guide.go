@@ -29,8 +29,8 @@ func wanted(jobs []*cluster.Job) (n int) {
 // tasks returns the running allocations of the example jobs, which have one task each, by their names.
 func (c *Cluster) tasks() (running []*cluster.Allocation) {
 	state := c.server.Server().Store().Snapshot()
-	for _, id := range c.ids {
-		for alloc := range state.AllocsByNode(id) {
+	for _, n := range c.nodes {
+		for alloc := range state.AllocsByNode(n.ID()) {
 			if alloc.ClientStatus == cluster.ClientRunning && alloc.DesiredStatus == cluster.DesiredRun {
 				running = append(running, alloc)
 			}
@@ -49,30 +49,28 @@ const shortID = 8
 func (c *Cluster) WriteGuide(w io.Writer) error {
 	var b strings.Builder
 	tasks := c.tasks()
-	size := fmt.Sprintf("1 server, %s, %d tasks", nodes(len(c.ids)), len(tasks))
+	size := fmt.Sprintf("1 server, %s, %d tasks", nodes(len(c.nodes)), len(tasks))
 	switch {
 	case c.config.Simulated:
-		fmt.Fprintf(&b, "A cluster of simulated nodes: %s that no process runs\n\n", size)
+		fmt.Fprintf(&b, "A cluster of simulated tasks: %s without processes\n\n", size)
 	case c.config.User != "":
 		fmt.Fprintf(&b, "A cluster of real processes: %s that run as user %s\n\n", size, c.config.User)
 	default:
 		fmt.Fprintf(&b, "A cluster of real processes: %s that run as this user\n\n", size)
 	}
-	for i, id := range c.ids {
+	for i, n := range c.nodes {
 		var names []string
 		for _, alloc := range tasks {
-			if alloc.NodeID == id {
+			if alloc.NodeID == n.ID() {
 				names = append(names, fmt.Sprintf("%s=%.*s", alloc.Name, shortID, alloc.ID))
 			}
 		}
-		fmt.Fprintf(&b, "  %s%d  %.*s  %s\n", nodePrefix, i+1, shortID, id, strings.Join(names, " "))
+		fmt.Fprintf(&b, "  %s%d  %.*s  %s\n", nodePrefix, i+1, shortID, n.ID(), strings.Join(names, " "))
 	}
 	b.WriteString("\nIn a second terminal:\n\n")
 	fmt.Fprintf(&b, "  export NOMAD_ADDR=%s NOMAD_TOKEN=$(cat %s)\n", c.URL(), c.TokenFile())
 	if subject := example(tasks); subject != nil {
-		if !c.config.Simulated {
-			fmt.Fprintf(&b, "  nodedrain alloc logs -f %.*s &\n", shortID, subject.ID)
-		}
+		fmt.Fprintf(&b, "  nodedrain alloc logs -f %.*s &\n", shortID, subject.ID)
 		fmt.Fprintf(&b, "  nodedrain node drain -enable -yes -deadline 2m %.*s\n", shortID, subject.NodeID)
 		fmt.Fprintf(&b, "  nodedrain node explain %.*s          # while it drains, in a third\n", shortID, subject.NodeID)
 	}

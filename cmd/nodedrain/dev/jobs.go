@@ -22,25 +22,32 @@ echo "$(date +%T) the report is ready"`
 // killTimeout is how long an example task may take to stop.
 const killTimeout = 10 * time.Second
 
-// exampleJobs returns two services and a batch job. Their tasks run as a user, or as that of the client.
-func exampleJobs(user string) ([]*cluster.Job, error) {
+// exampleJobs returns two services and a batch job.
+func (c *Cluster) exampleJobs() ([]*cluster.Job, error) {
 	var jobs []*cluster.Job
 	for _, j := range []struct {
 		id     cluster.JobID
 		kind   cluster.JobType
 		count  int
 		script string
+		mock   map[string]string
 	}{
-		{"web", cluster.JobService, 4, serves},
-		{"api", cluster.JobService, 2, serves},
-		{"report", cluster.JobBatch, 1, computes},
+		{"web", cluster.JobService, 4, serves, simulatedService()},
+		{"api", cluster.JobService, 2, serves, simulatedService()},
+		{"report", cluster.JobBatch, 1, computes, map[string]string{"run_for": "30s", "stdout_string": "the report takes 30 seconds\n"}},
 	} {
-		task, err := shellTask(j.script)
-		if err != nil {
-			return nil, fmt.Errorf("job %s: %w", j.id, err)
+		settings := any(map[string]any{"command": "/bin/sh", "args": []string{"-c", j.script}})
+		if c.config.Simulated {
+			settings = j.mock
 		}
-		task.User, task.KillTimeout = user, killTimeout
-		group := &cluster.TaskGroup{Name: "main", Count: j.count, Tasks: []*cluster.Task{task}}
+		config, err := json.Marshal(settings)
+		if err != nil {
+			return nil, fmt.Errorf("the config of job %s: %w", j.id, err)
+		}
+		group := &cluster.TaskGroup{Name: "main", Count: j.count, Tasks: []*cluster.Task{{
+			Name: "main", Driver: c.driver(), Config: config, User: c.config.User, KillSignal: "SIGTERM", KillTimeout: killTimeout,
+			Resources: cluster.Resources{CPU: 100, MemoryMB: 32},
+		}}}
 		if j.kind == cluster.JobService {
 			group.Migrate = cluster.DefaultMigrateStrategy()
 			group.Migrate.MinHealthyTime = 2 * time.Second
@@ -50,14 +57,7 @@ func exampleJobs(user string) ([]*cluster.Job, error) {
 	return jobs, nil
 }
 
-// shellTask returns a task of raw_exec with the name main, whose shell runs a script.
-func shellTask(script string) (*cluster.Task, error) {
-	config, err := json.Marshal(map[string]any{"command": "/bin/sh", "args": []string{"-c", script}})
-	if err != nil {
-		return nil, fmt.Errorf("the config of a task: %w", err)
-	}
-	return &cluster.Task{
-		Name: "main", Driver: rawExec, Config: config, KillSignal: "SIGTERM",
-		Resources: cluster.Resources{CPU: 100, MemoryMB: 32},
-	}, nil
+// simulatedService is the config of a task of mock that needs three seconds to stop.
+func simulatedService() map[string]string {
+	return map[string]string{"kill_after": "3s", "stdout_string": "a simulated task serves\n"}
 }

@@ -18,8 +18,17 @@ import (
 
 const (
 	rawExec    = "raw_exec"
+	mock       = "mock"
 	nodePrefix = "node-"
 )
+
+// driver is the driver of all tasks.
+func (c *Cluster) driver() string {
+	if c.config.Simulated {
+		return mock
+	}
+	return rawExec
+}
 
 // startClients starts the clients of all nodes.
 func (c *Cluster) startClients(ctx context.Context) error {
@@ -29,22 +38,18 @@ func (c *Cluster) startClients(ctx context.Context) error {
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.end = end
-	if c.config.Simulated {
-		c.startSimulated(life, log)
-		return nil
-	}
 	if err := c.chooseLimits(); err != nil {
 		return err
 	}
 	c.logger = slog.New(slog.NewTextHandler(log, nil))
 	for i := range c.config.Nodes {
-		o := c.options(nodePrefix + strconv.Itoa(i+1))
+		o := c.options(nodePrefix+strconv.Itoa(i+1), c.driver())
 		o.Config.Servers = config.Servers{Addresses: []string{c.URL()}, Token: c.nodeToken.Reveal()}
 		one, err := node.Open(ctx, o)
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", o.Config.Name, err)
 		}
-		c.real, c.ids = append(c.real, one), append(c.ids, one.ID())
+		c.nodes = append(c.nodes, one)
 		c.running.Go(func() { c.failed <- one.Run(life) })
 	}
 	return nil
@@ -52,6 +57,10 @@ func (c *Cluster) startClients(ctx context.Context) error {
 
 // chooseLimits notes what this machine does not allow.
 func (c *Cluster) chooseLimits() error {
+	if c.config.Simulated {
+		c.config.User = ""
+		return nil
+	}
 	groups, err := cgroup.Find("/")
 	if err != nil {
 		return err
@@ -72,35 +81,36 @@ func (c *Cluster) chooseLimits() error {
 	return nil
 }
 
-// awaitNodes waits until the servers have the nodes, and the driver of real ones is healthy. The error
+// awaitNodes waits until the servers have the nodes, and their driver is healthy. The error
 // contains the reason of an unhealthy driver.
 func (c *Cluster) awaitNodes(ctx context.Context) error {
 	reason := ""
 	err := c.await(ctx, "the nodes are not ready", func() bool {
 		s := c.server.Server().Store().Snapshot()
-		for _, id := range c.ids {
-			row := s.Node(id)
-			switch {
-			case row == nil:
+		for _, one := range c.nodes {
+			row := s.Node(one.ID())
+			if row == nil || row.Drivers[c.driver()] == nil {
 				return false
-			case c.config.Simulated:
-			case row.Drivers[rawExec] == nil:
-				return false
-			case !row.Drivers[rawExec].Healthy:
-				reason = row.Drivers[rawExec].HealthDescription
+			}
+			if d := row.Drivers[c.driver()]; !d.Healthy {
+				reason = d.HealthDescription
 				return false
 			}
 		}
 		return true
 	})
 	if err != nil && reason != "" {
-		return fmt.Errorf("%s cannot run here: %s: %w", rawExec, reason, err)
+		return fmt.Errorf("%s cannot run here: %s: %w", c.driver(), reason, err)
 	}
 	return err
 }
 
-// options returns the options of a real client, except its servers.
-func (c *Cluster) options(name string) node.Options {
+// options returns the options of a client, except its servers.
+func (c *Cluster) options(name string, drivers ...string) node.Options {
+	plugins := make(map[string]config.Plugin)
+	for _, driver := range drivers {
+		plugins[driver] = config.Plugin{Name: driver, Enabled: true}
+	}
 	run := c.dir.file(runFolder + "/" + name)
 	if len(run) > config.MaxRunDir {
 		run = "" // the client chooses one
@@ -111,7 +121,7 @@ func (c *Cluster) options(name string) node.Options {
 			DataDir: c.dir.file(name), RunDir: run,
 			Resources: cluster.Resources{CPU: 4000, MemoryMB: 4096, DiskMB: 10 << 10},
 			Limits:    config.Limits{MaxKillTimeout: time.Minute, MaxAllocs: config.DefaultMaxAllocs, DriverCalls: config.DefaultDriverCalls},
-			Plugins:   map[string]config.Plugin{rawExec: {Name: rawExec, Enabled: true}},
+			Plugins:   plugins,
 		},
 		LogKeeper: c.config.LogKeeper, Version: c.config.Version,
 		GroupsOptional: true, Logger: c.logger.With("name", name),
@@ -123,14 +133,15 @@ func (c *Cluster) endClients() error {
 	c.end()
 	c.running.Wait()
 	var errs []error
-	for _, one := range c.real {
+	for _, one := range c.nodes {
 		errs = append(errs, one.Close())
 	}
-	c.real = nil
+	c.nodes = nil
 	return errors.Join(errs...)
 }
 
-// destroyAll destroys all nodes that have a directory.
+// destroyAll destroys all nodes that have a directory. Those of an earlier process may have tasks of
+// either driver.
 func (c *Cluster) destroyAll(ctx context.Context, force bool) error {
 	names, err := c.dir.nodes()
 	if err != nil {
@@ -139,7 +150,7 @@ func (c *Cluster) destroyAll(ctx context.Context, force bool) error {
 	errs := make([]error, len(names))
 	var running sync.WaitGroup
 	for i, name := range names {
-		running.Go(func() { errs[i] = node.Destroy(ctx, c.options(name), force) })
+		running.Go(func() { errs[i] = node.Destroy(ctx, c.options(name, rawExec, mock), force) })
 	}
 	running.Wait()
 	return errors.Join(errs...)

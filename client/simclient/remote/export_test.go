@@ -1,7 +1,0 @@
-package remote
-
-// For tests.
-var (
-	Failed    = (*Failures).failed
-	Succeeded = (*Failures).succeeded
-)
