@@ -1,13 +1,13 @@
 package nodeapi
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
-
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 const (
@@ -22,7 +22,9 @@ const (
 )
 
 // piece is the memory of one read. A follower that waits has none.
-type piece struct{ data []byte }
+type piece struct {
+	data, out []byte
+}
 
 func (h *reader) piece() *piece {
 	if p, is := h.pieces.Get().(*piece); is {
@@ -70,7 +72,14 @@ func (f *sender) data(p *piece, n int, file string, offset int64) error {
 	if f.plain {
 		return f.send(p.data[:n])
 	}
-	return f.frame(wire.StreamFrame{Offset: offset, Data: p.data[:n], File: file})
+	out := append(p.out[:0], `{"Offset":`...)
+	out = strconv.AppendInt(out, offset, 10)
+	out = append(out, `,"Data":"`...)
+	out = base64.StdEncoding.AppendEncode(out, p.data[:n])
+	out = append(out, `","File":`...)
+	out = appendJSON(out, file)
+	p.out = append(out, '}')
+	return f.send(p.out)
 }
 
 // event sends changes of a file. A plain stream has a line of it.
@@ -81,7 +90,9 @@ func (f *sender) event(file, event string) error {
 	if f.plain {
 		return f.send(fmt.Appendf(nil, "nodedrain: %s\n", event))
 	}
-	return f.frame(wire.StreamFrame{File: file, FileEvent: event})
+	out := appendJSON([]byte(`{"File":`), file)
+	out = appendJSON(append(out, `,"FileEvent":`...), event)
+	return f.send(append(out, '}'))
 }
 
 // beat sends an empty frame, so that both sides notice the end of the other.
@@ -92,15 +103,15 @@ func (f *sender) beat() error {
 	if err := f.begin(); err != nil {
 		return err
 	}
-	return f.frame(wire.StreamFrame{})
+	return f.send([]byte("{}"))
 }
 
-func (f *sender) frame(frame wire.StreamFrame) error {
-	out, err := json.Marshal(frame)
+func appendJSON(out []byte, text string) []byte {
+	quoted, err := json.Marshal(text)
 	if err != nil {
-		return err
+		return append(out, `""`...) // Never: texts can be marshaled.
 	}
-	return f.send(out)
+	return append(out, quoted...)
 }
 
 // send writes and flushes.
