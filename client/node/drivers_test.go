@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -376,23 +374,9 @@ func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.begin()
-	defer w.stop()
 	tasks := w.node.shell.tasks
 	ref := client.TaskRef{Alloc: cluster.AllocID("unanswered-" + rand.Text()), Task: "t", ID: "none/t/1"}
-	path, err := tasks.createGroup(ref.Alloc, &cluster.Task{Name: ref.Task})
-	if err != nil || path == "" {
-		t.Skip("!!! NOT RUN: it creates control groups, and this user can make none")
-	}
-	group, err := tasks.group(ref.Alloc, ref.Task)
-	must.NoError(t, err)
-	process := exec.Command("sleep", "600")
-	process.SysProcAttr = &syscall.SysProcAttr{}
-	must.NoError(t, group.Start(process.SysProcAttr, process.Start))
-	t.Cleanup(func() {
-		_ = process.Process.Kill()
-		_ = process.Wait()
-		must.NoError(t, group.Remove(context.Background()))
-	})
+	group, _ := w.sleeper(ref.Alloc, ref.Task)
 	one := newDouble()
 	one.hostCgroup, one.destroyed = true, &driver.Error{Class: driver.Deadline, Call: "DestroyTask", Err: errors.New("no answer")}
 	left, err := tasks.clean(t.Context(), one, ref)
@@ -405,8 +389,9 @@ func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 	left, err = tasks.clean(t.Context(), one, ref)
 	must.NoError(t, err)
 	must.SliceEmpty(t, left)
-	_, err = os.Stat(path)
+	_, err = os.Stat(group.Path())
 	must.ErrorIs(t, err, os.ErrNotExist)
+	w.stop()
 }
 
 // On a client that runs as root, raw_exec waits for the servers' answer, and is refused while they

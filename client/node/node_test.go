@@ -381,29 +381,32 @@ func TestNode_processWithoutARecord(t *testing.T) {
 	}
 }
 
+// sleeper starts a process in the control group of a task. Without control groups it skips the test.
+func (w *world) sleeper(alloc cluster.AllocID, task string) (*cgroup.Group, *exec.Cmd) {
+	w.Helper()
+	path, err := w.node.shell.tasks.createGroup(alloc, &cluster.Task{Name: task})
+	if err != nil || path == "" {
+		w.stop()
+		w.Skip("!!! NOT RUN: it creates control groups, and this user can make none")
+	}
+	group, err := w.node.shell.tasks.group(alloc, task)
+	must.NoError(w, err)
+	process := exec.Command("sleep", "600")
+	process.SysProcAttr = &syscall.SysProcAttr{}
+	must.NoError(w, group.Start(process.SysProcAttr, process.Start))
+	w.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+		must.NoError(w, group.Remove(context.Background()))
+	})
+	return group, process
+}
+
 func testProcessWithoutARecord(t *testing.T, ghost cluster.AllocID, task string) {
 	w := newWorld(t, nil)
 	w.begin()
-	var processes []*exec.Cmd
-	var groups []*cgroup.Group
-	for _, alloc := range []cluster.AllocID{ghost, ghost + "-of-another-client"} {
-		path, err := w.node.shell.tasks.createGroup(alloc, &cluster.Task{Name: task})
-		if err != nil || path == "" {
-			w.stop()
-			t.Skip("!!! NOT RUN: it creates control groups, and this user can make none")
-		}
-		group, err := w.node.shell.tasks.group(alloc, task)
-		must.NoError(t, err)
-		process := exec.Command("sleep", "600")
-		process.SysProcAttr = &syscall.SysProcAttr{}
-		must.NoError(t, group.Start(process.SysProcAttr, process.Start))
-		t.Cleanup(func() {
-			_ = process.Process.Kill()
-			_ = process.Wait()
-			must.NoError(t, group.Remove(context.Background()))
-		})
-		processes, groups = append(processes, process), append(groups, group)
-	}
+	group, process := w.sleeper(ghost, task)
+	other, _ := w.sleeper(ghost+"-of-another-client", task)
 	alloc := w.alloc(ghost, `{}`)
 	alloc.Job.TaskGroups[0].Tasks[0].Name = task
 	must.NoError(t, w.node.shell.tasks.build(alloc))
@@ -411,9 +414,9 @@ func testProcessWithoutARecord(t *testing.T, ghost cluster.AllocID, task string)
 	w.begin()
 	brief, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	must.NoError(t, groups[0].Wait(brief))
-	must.ErrorContains(t, processes[0].Wait(), "killed")
-	populated, err := groups[1].Populated()
+	must.NoError(t, group.Wait(brief))
+	must.ErrorContains(t, process.Wait(), "killed")
+	populated, err := other.Populated()
 	must.NoError(t, err)
 	must.True(t, populated)
 	w.stop()
