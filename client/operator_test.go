@@ -31,7 +31,7 @@ func (n *node) taskState(id cluster.AllocID, name string) cluster.TaskState {
 	return *s
 }
 
-// An operator's restart withDevices a task its shutdown delay, its signal and its grace, and starts it
+// An operator's restart gives a task its shutdown delay, its signal and its grace, and starts it
 // again at once. The restart policy allows two restarts in an hour, and counts none of five
 // restarts by an operator.
 func TestRestart_isNoFailure(t *testing.T) {

@@ -321,7 +321,7 @@ func copies(allocs []*cluster.Allocation) (copied []*cluster.Allocation) {
 }
 
 // The record of a running task is damaged. The next client destroys the task, and starts it again
-// because the servers still expected it. It removes the damaged record.
+// because the servers still place it on the node. It removes the damaged record.
 func TestNode_damagedRecord(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]cluster.AllocID{"short": "a1", "long": cluster.AllocID("a1" + strings.Repeat("/x", 200))} {
