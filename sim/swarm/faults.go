@@ -13,8 +13,8 @@ func (m *story) drawFaults() {
 		d := m.draft.dice("fault/" + string(kind.Name))
 		for range m.strikes(d, kind.Name) {
 			f := &scenario.Fault{Name: kind.Name, On: m.drawTarget(d, kind.On)}
-			if least, most := delays(kind.Name); most > 0 {
-				f.Delay = d.ranging(least, most)
+			if kind.Delays != scenario.NoDelay {
+				f.Delay = d.ranging(kind.Usual.Min, kind.Usual.Max)
 			}
 			at := m.moment(d)
 			switch {
@@ -33,7 +33,7 @@ func (m *story) drawFaults() {
 				f.Probability = one(d, 0.02, 0.05, 0.1, 0.3)
 				f.Count = 5 * m.draft.shape.times
 			}
-			if (decidesBehaviour(kind.Name) || hitsControllers(kind.Name)) && d.odds(0.5) {
+			if (kind.On == scenario.OnAllocs || hitsControllers(kind.Name)) && d.odds(0.5) {
 				at = 0 // for the allocations that exist at the beginning
 			}
 			m.draft.happens(at, f)
@@ -64,56 +64,9 @@ func (m *story) strikes(d dice, name scenario.FaultName) int {
 // the scenario has the trait. Such operations hide other events.
 const oddsOfOperating = 0.4
 
-// decidesBehaviour reports whether a fault decides the behaviour of a new allocation.
-func decidesBehaviour(name scenario.FaultName) bool {
-	return name == scenario.ClientSlowStop || name == scenario.ClientNeverStop || name == scenario.ClientFailNew || name == scenario.ClientMute ||
-		name == scenario.DriverLie
-}
-
 // hitsControllers reports whether a fault strikes at the calls of controllers.
 func hitsControllers(name scenario.FaultName) bool {
 	return name == scenario.ControllerHang || name == scenario.ControllerMute
-}
-
-// delays returns the bounds of a fault's delay. Zero means no delay.
-func delays(name scenario.FaultName) (least, most time.Duration) {
-	switch name {
-	case scenario.ApplySlow, scenario.ApplyAmbiguousLate:
-		return 100 * time.Millisecond, 30 * time.Second
-	case scenario.LeaderLoseMidBatch:
-		return time.Millisecond, 100 * time.Millisecond
-	case scenario.LeaderFlap:
-		return 50 * time.Millisecond, 20 * time.Second
-	case scenario.LeaderTwo, scenario.ViewStale:
-		return 100 * time.Millisecond, 20 * time.Second
-	case scenario.LeaderPaused, scenario.SchedSlow, scenario.ClientCrash, scenario.NodeReboot, scenario.DiskFull, scenario.RecordLose:
-		return 100 * time.Millisecond, time.Minute
-	case scenario.WatchDelay, scenario.WatchCoalesce, scenario.WatchSpurious, scenario.SchedLateAnswer:
-		return 10 * time.Millisecond, 20 * time.Second
-	case scenario.SchedUnplaceable:
-		return 5 * time.Second, 3 * time.Minute
-	case scenario.NodeCrash, scenario.NodeDisconnect:
-		return time.Second, 3 * time.Minute
-	case scenario.DriverCrash, scenario.DeviceCrash, scenario.StorageCrash, scenario.StorageSlow:
-		return 50 * time.Millisecond, 10 * time.Second
-	case scenario.DriverHang, scenario.ShimKill, scenario.StorageHang:
-		return 10 * time.Millisecond, time.Minute
-	case scenario.ControllerHang, scenario.ControllerMute:
-		return time.Second, 4 * time.Minute
-	case scenario.NodeReturn, scenario.DrainAgain, scenario.MountBusy,
-		scenario.DeviceHang, scenario.DeviceSick, scenario.DeviceVanish, scenario.DeviceRename, scenario.DeviceMute:
-		return 10 * time.Millisecond, 2 * time.Minute
-	case scenario.APITimeout, scenario.DrainUpdate, scenario.DrainCancel, scenario.JobEdit, scenario.JobScale,
-		scenario.JobPurge, scenario.StoreRestore:
-		return 10 * time.Millisecond, 30 * time.Second
-	case scenario.ClockForward:
-		return time.Second, maxForward
-	case scenario.ClockBack:
-		return time.Second, maxBack
-	case scenario.ClockSkew:
-		return 100 * time.Millisecond, maxSkew / 2
-	}
-	return 0, 0
 }
 
 // drawTarget draws the target of a fault. Empty means any target.
