@@ -168,14 +168,13 @@ func TestPlay_noSuchSeeds(t *testing.T) {
 	must.Eq(t, 2, report.Seeds)
 }
 
-func TestParseSize(t *testing.T) {
+func TestSize_UnmarshalText(t *testing.T) {
 	t.Parallel()
 	for _, size := range swarm.Sizes() {
-		got, err := swarm.ParseSize(size.String())
-		must.NoError(t, err)
+		var got swarm.Size
+		must.NoError(t, got.UnmarshalText([]byte(size.String())))
 		must.Eq(t, size, got)
 	}
-	_, err := swarm.ParseSize("huge")
-	must.ErrorContains(t, err, "the sizes are small, medium and large")
+	must.ErrorContains(t, new(swarm.Size).UnmarshalText([]byte("huge")), "the sizes are small, medium and large")
 	must.True(t, strings.HasPrefix(swarm.Size(9).String(), "unknown"))
 }

@@ -30,14 +30,18 @@ func (s Size) String() string {
 	return names[s]
 }
 
-// ParseSize returns the size with the name. The error lists the names.
-func ParseSize(name string) (Size, error) {
-	for s := range sizeCount {
-		if s.String() == name {
-			return s, nil
+// MarshalText returns the name of the size.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText sets the size with the name. The error lists the names.
+func (s *Size) UnmarshalText(name []byte) error {
+	for _, size := range Sizes() {
+		if size.String() == string(name) {
+			*s = size
+			return nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a size: the sizes are %s, %s and %s", name, Small, Medium, Large)
+	return fmt.Errorf("%q is not a size: the sizes are %s, %s and %s", name, Small, Medium, Large)
 }
 
 // Sizes returns every size, the smallest first.

@@ -22,7 +22,7 @@ type RunCommand struct{ Base }
 // RunFlags are the flags of "nodedrain sim run".
 type RunFlags struct {
 	clusterFlags
-	sizeName                     string
+	size                         swarm.Size
 	rewrite, print, story, quiet bool
 	svg, trace                   string
 	ascii                        bool
@@ -33,7 +33,7 @@ type RunFlags struct {
 func (f *RunFlags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("run", flag.ContinueOnError)
 	f.clusterFlags.add(set)
-	set.StringVar(&f.sizeName, "size", "", "")
+	set.TextVar(&f.size, "size", swarm.Small, "")
 	set.BoolVar(&f.rewrite, "rewrite", false, "")
 	set.BoolVar(&f.print, "print", false, "")
 	set.BoolVar(&f.story, "story", false, "")
@@ -186,13 +186,9 @@ func (c *RunCommand) plays(f *RunFlags, files []string) (plays []playing, err er
 	case f.dir != "":
 		p, err := f.playing()
 		return []playing{p}, err
-	case f.sizeName != "":
-		size, err := swarm.ParseSize(f.sizeName)
-		if err != nil {
-			return nil, fmt.Errorf("-size: %w", err)
-		}
-		s := swarm.Generate(f.seed, size)
-		return []playing{{label: s.Name, replay: replaySeed(size, f.seed), scenario: s}}, nil
+	case len(files) == 0:
+		s := swarm.Generate(f.seed, f.size)
+		return []playing{{label: s.Name, replay: replaySeed(f.size, f.seed), scenario: s}}, nil
 	}
 	for _, file := range files {
 		plays = append(plays, c.playing(file))

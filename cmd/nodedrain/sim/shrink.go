@@ -22,11 +22,12 @@ type ShrinkCommand struct{ Base }
 
 // ShrinkFlags are the flags of "nodedrain sim shrink".
 type ShrinkFlags struct {
-	out, sizeName, check string
-	seed                 uint64
-	plays                int
-	timeout              time.Duration
-	freeze               bool
+	out, check string
+	size       swarm.Size
+	seed       uint64
+	plays      int
+	timeout    time.Duration
+	freeze     bool
 }
 
 // defaultShrinkTimeout bounds shrinking.
@@ -36,7 +37,7 @@ const defaultShrinkTimeout = 5 * time.Minute
 func (f *ShrinkFlags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("shrink", flag.ContinueOnError)
 	set.StringVar(&f.out, "o", "", "")
-	set.StringVar(&f.sizeName, "size", swarm.Small.String(), "")
+	set.TextVar(&f.size, "size", swarm.Small, "")
 	set.Uint64Var(&f.seed, "seed", 0, "")
 	set.StringVar(&f.check, "check", "", "")
 	set.IntVar(&f.plays, "plays", shrink.DefaultMaxPlays, "")
@@ -144,11 +145,7 @@ func (f *ShrinkFlags) scenario(present map[string]bool, files []string) (*scenar
 	case f.seed > 0 && len(files) > 0:
 		return nil, fmt.Errorf("%s: a scenario file excludes -seed", files[0])
 	case f.seed > 0:
-		size, err := swarm.ParseSize(f.sizeName)
-		if err != nil {
-			return nil, fmt.Errorf("-size: %w", err)
-		}
-		return swarm.Generate(f.seed, size), nil
+		return swarm.Generate(f.seed, f.size), nil
 	case len(files) == 0:
 		return nil, errors.New("neither a scenario file nor a seed is named; see \"nodedrain sim shrink -h\"")
 	case len(files) > 1:

@@ -26,20 +26,18 @@ type SwarmFlags struct {
 	seeds, workers int
 	first          uint64
 	fresh          bool // the clock gives the first seed
-	sizeName       string
+	size           swarm.Size
 	json           bool
 	keep           string
 	// metamorphic is the share of seeds whose scenario is also played as a variant.
 	metamorphic float64
-
-	size swarm.Size
 }
 
 // Set returns the set of the flags.
 func (f *SwarmFlags) Set() *flag.FlagSet {
 	set := flag.NewFlagSet("swarm", flag.ContinueOnError)
 	set.IntVar(&f.seeds, "seeds", swarm.DefaultSeeds, "")
-	set.StringVar(&f.sizeName, "size", swarm.Small.String(), "")
+	set.TextVar(&f.size, "size", swarm.Small, "")
 	set.Uint64Var(&f.first, "seed", swarm.DefaultFirst, "")
 	set.BoolVar(&f.fresh, "fresh", false, "")
 	set.IntVar(&f.workers, "workers", 0, "")
@@ -141,7 +139,7 @@ func (c *SwarmCommand) run(args []string) error {
 	return errors.Join(unkept, err)
 }
 
-func (f *SwarmFlags) check(set *flag.FlagSet, arguments []string) (err error) {
+func (f *SwarmFlags) check(set *flag.FlagSet, arguments []string) error {
 	if len(arguments) > 0 {
 		return fmt.Errorf("unexpected argument %q; \"nodedrain sim swarm -h\" lists the options", arguments[0])
 	}
@@ -163,9 +161,6 @@ func (f *SwarmFlags) check(set *flag.FlagSet, arguments []string) (err error) {
 		return fmt.Errorf("-workers is %d and must be above 0", f.workers)
 	case !(f.metamorphic >= 0 && f.metamorphic <= 1):
 		return fmt.Errorf("-metamorphic is %g and must be from 0 to 1", f.metamorphic)
-	}
-	if f.size, err = swarm.ParseSize(f.sizeName); err != nil {
-		return fmt.Errorf("-size: %w", err)
 	}
 	return nil
 }
