@@ -16,15 +16,11 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// Judged plays a scenario with the simulator and its judges. It may fail checks of guarantees, such
-// as "G1 below limit". A panic, or an error of the run, is a failed check whose name contains the
-// reason, so that a different reason is a different check. A run that a context stops fails no
-// check.
-func Judged(s *scenario.Scenario) Outcome { return Judging(sim.Play)(s) }
-
-// Judging returns Judged for one [Shrink] or [Freeze], with a function in place of [sim.Play]. The
-// steps of the first scenario limit the steps of the others, because some smaller ones loop for a
-// long time.
+// Judging returns a [Play] with the simulator and its judges for one [Shrink] or [Freeze]. It may fail
+// checks of guarantees, such as "G1 below limit". A panic, or an error of the run, is a failed check
+// whose name contains the reason, so that a different reason is a different check. A run that a context
+// stops fails no check. The steps of the first scenario limit the steps of the others, because some
+// smaller ones loop for a long time. play is [sim.Play], except in tests.
 func Judging(play func(*scenario.Scenario, sim.Options) (*sim.Result, error)) Play {
 	maxSteps := 0
 	return func(s *scenario.Scenario) Outcome {
@@ -72,7 +68,7 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 	return o, result.Steps
 }
 
-// Known reports whether a scenario that is [Judged] may fail a check with the name.
+// Known reports whether [Judging] has a check with the name.
 func Known(check string) bool {
 	checks := slices.Concat(invariant.Checks(), placement.Checks(), collected.Checks(), claimed.Checks(), []invariant.Check{"G10 too many steps"})
 	kind, _, found := strings.Cut(check, ": ")

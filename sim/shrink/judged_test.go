@@ -5,6 +5,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/shrink"
 )
@@ -45,12 +46,12 @@ run calm=5m for=1h
 `
 
 // passes reports whether a scenario keeps every guarantee.
-func passes(s *scenario.Scenario) bool { return len(shrink.Judged(s).Failures) == 0 }
+func passes(s *scenario.Scenario) bool { return len(shrink.Judging(sim.Play)(s).Failures) == 0 }
 
 // rejectedTwice adds a failure if two writes of the drainer are rejected after any write was slow.
 // It simulates a bug that needs both.
 func rejectedTwice(s *scenario.Scenario) shrink.Outcome {
-	o := shrink.Judged(s)
+	o := shrink.Judging(sim.Play)(s)
 	slow, rejected := false, 0
 	for _, strike := range o.Strikes {
 		slow = slow || strike.Name == scenario.ApplySlow
@@ -99,7 +100,7 @@ func TestJudged(t *testing.T) {
 func TestJudged_unplayable(t *testing.T) {
 	t.Parallel()
 	check := func(text string) string {
-		o := shrink.Judged(parse(t, text))
+		o := shrink.Judging(sim.Play)(parse(t, text))
 		must.SliceLen(t, 1, o.Failures)
 		must.StrHasPrefix(t, "unplayable: ", o.Failures[0].Check)
 		return o.Failures[0].Check

@@ -3,8 +3,6 @@ package swarm
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 )
 
 // Tally counts the events of many runs.
@@ -59,20 +57,4 @@ func (t *Tally) Short(size Size) []Shortfall {
 		}
 	}
 	return short
-}
-
-// String returns a table with one line for each event: the percentage of runs with it, its total
-// number, and its name.
-func (t *Tally) String() string {
-	events := make([]Event, 0, len(t.Events))
-	for e := range t.Events {
-		events = append(events, e)
-	}
-	slices.Sort(events)
-	var b strings.Builder
-	for _, e := range events {
-		s := t.Events[e]
-		fmt.Fprintf(&b, "%6.2f %8d  %s\n", 100*float64(s.Runs)/float64(max(1, t.Runs)), s.Times, e)
-	}
-	return b.String()
 }

@@ -97,7 +97,6 @@ func TestTally_countsRunsAndTimes(t *testing.T) {
 	tally := seenIn(4, 2, "end/refused")
 	must.Eq(t, 4, tally.Runs)
 	must.Eq(t, map[swarm.Event]swarm.Count{"end/refused": {Runs: 2, Times: 6}}, tally.Events)
-	must.Eq(t, " 50.00        6  end/refused\n", tally.String())
 }
 
 // Each event has one rate and a description, and each fault has a rate. Only a few listed events are
