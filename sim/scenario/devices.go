@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -121,36 +122,22 @@ func kindText(k cluster.DeviceKind) string {
 	return k.String()
 }
 
-// operands are those of constraints. The longer ones come first.
-func operands() []string { return []string{"!=", "<=", ">=", "=", "<", ">"} }
-
 // parseAttribute reads "memory=16GiB", with any operand.
 func parseAttribute(text string) (a DeviceAttribute, operand string, err error) {
-	at := strings.IndexAny(text, "!<>=")
-	if at < 0 {
+	parts := regexp.MustCompile(`^([\w-]+)(!=|<=|>=|=|<|>)(\d*)(.*)$`).FindStringSubmatch(text)
+	if parts == nil {
 		return a, "", fmt.Errorf("%q: write a name, one of = != < <= > >=, and a number", text)
 	}
-	var value string
-	for _, o := range operands() {
-		if rest, is := strings.CutPrefix(text[at:], o); is {
-			operand, value = o, rest
-			break
-		}
-	}
-	a.Name = text[:at]
-	if err := checkName(a.Name); err != nil || operand == "" {
-		return a, operand, errors.Join(err, fmt.Errorf("%q: write a name, one of = != < <= > >=, and a number", text))
-	}
-	digits := value
-	if end := strings.IndexFunc(value, func(r rune) bool { return r < '0' || r > '9' }); end > 0 {
-		digits, a.Unit = value[:end], value[end:]
+	digits := parts[3]
+	if a.Name, a.Unit = parts[1], parts[4]; digits == "" {
+		digits, a.Unit = a.Unit, ""
 	}
 	if a.Unit != "" {
 		err = checkName(a.Unit)
 	}
 	number, failed := parseNumber(digits, 0, math.MaxInt32)
 	a.Value = number
-	return a, operand, errors.Join(err, failed)
+	return a, parts[2], errors.Join(checkName(a.Name), err, failed)
 }
 
 func (a DeviceAttribute) text() string { return fmt.Sprint(a.Value) + a.Unit }
