@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,34 +39,16 @@ func (c *Call) Find(idOrName, doing string) (*wire.Node, uint64, error) {
 // Matches returns the nodes with this name and those whose id begins with it. A whole id matches one
 // node alone, even if another has that name.
 func (c *Call) Matches(idOrName string) ([]*wire.NodeListStub, error) {
-	stubs, _, err := c.API.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Prefix: evenDigits(idOrName)}})
-	if err != nil && !notAnID(err) {
-		return nil, err
+	prefix, quoted := filterText("(?i)^" + regexp.QuoteMeta(idOrName))
+	if !quoted {
+		return nil, nil
 	}
-	stubs = slices.DeleteFunc(stubs, func(n *wire.NodeListStub) bool { return !HasPrefixFold(n.ID, idOrName) })
+	name, _ := filterText(idOrName)
+	stubs, _, err := c.API.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: "ID matches " + prefix + " or Name == " + name}})
 	if i := slices.IndexFunc(stubs, func(n *wire.NodeListStub) bool { return n.ID == idOrName }); i >= 0 {
 		return stubs[i : i+1], nil
 	}
-	literal, ok := filterText(idOrName)
-	if !ok {
-		return stubs, nil
-	}
-	named, _, err := c.API.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: "Name == " + literal}})
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range named {
-		if !slices.ContainsFunc(stubs, func(o *wire.NodeListStub) bool { return o.ID == n.ID }) {
-			stubs = append(stubs, n)
-		}
-	}
-	return stubs, nil
-}
-
-// notAnID reports whether the servers refused a prefix because no node's id can have it.
-func notAnID(err error) bool {
-	answer, is := errors.AsType[*client.Error](err)
-	return is && strings.HasPrefix(answer.Body, "node lookup failed: index error")
+	return stubs, err
 }
 
 // HasPrefixFold is strings.HasPrefix without regard to case.
@@ -93,21 +75,6 @@ func (c *Call) Only(doing string) (*wire.Node, error) {
 	}
 	node, _, err := c.Find(id, doing)
 	return node, err
-}
-
-// evenDigits cuts a prefix to an even number of hexadecimal digits: the servers look up
-// ids by their bytes.
-func evenDigits(prefix string) string {
-	digits := 0
-	for _, r := range prefix {
-		if r != '-' {
-			digits++
-		}
-	}
-	if digits%2 == 0 {
-		return prefix
-	}
-	return prefix[:len(prefix)-1]
 }
 
 // matchTable lists the nodes that match a prefix.
