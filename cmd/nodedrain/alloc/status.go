@@ -44,20 +44,12 @@ func EndedAlloc(a *wire.AllocationListStub) bool {
 func StubTable(allocs []*wire.AllocationListStub, verbose bool, now time.Time) *cli.Table {
 	allocs = slices.Clone(allocs)
 	slices.SortStableFunc(allocs, func(a, b *wire.AllocationListStub) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
-	columns := []string{"ID", "Job", "Group", "Node", "Desired", "Status", "Health", "Created", "Modified"}
-	if verbose {
-		columns = slices.Insert(columns, 1, "Name", "Namespace", "Node ID", "Eval ID")
-	}
-	t := cli.NewTable(columns...)
+	t := cli.NewTable("ID", cli.If(verbose, "Name"), cli.If(verbose, "Namespace"), cli.If(verbose, "Node ID"), cli.If(verbose, "Eval ID"),
+		"Job", "Group", "Node", "Desired", "Status", "Health", "Created", "Modified")
 	for _, a := range allocs {
-		cells := []string{
-			cli.ShortID(a.ID, verbose), a.JobID, a.TaskGroup, cmp.Or(a.NodeName, cli.ShortID(a.NodeID, false)), a.DesiredStatus, a.ClientStatus,
-			healthText(a.DeploymentStatus), cli.Ago(a.CreateTime, now, verbose), cli.Ago(a.ModifyTime, now, verbose),
-		}
-		if verbose {
-			cells = slices.Insert(cells, 1, a.Name, a.Namespace, a.NodeID, a.EvalID)
-		}
-		t.Row(cells...)
+		t.Row(cli.ShortID(a.ID, verbose), a.Name, a.Namespace, a.NodeID, a.EvalID,
+			a.JobID, a.TaskGroup, cmp.Or(a.NodeName, cli.ShortID(a.NodeID, false)), a.DesiredStatus, a.ClientStatus,
+			healthText(a.DeploymentStatus), cli.Ago(a.CreateTime, now, verbose), cli.Ago(a.ModifyTime, now, verbose))
 	}
 	return t
 }

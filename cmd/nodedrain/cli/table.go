@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -10,19 +11,35 @@ import (
 )
 
 // Table is text in aligned columns. Its first row names the columns.
-type Table struct{ rows [][]string }
+type Table struct {
+	columns []string // with those that are not shown
+	rows    [][]string
+}
 
-// NewTable returns a table with columns.
-func NewTable(columns ...string) *Table { return &Table{rows: [][]string{columns}} }
+// NewTable returns a table with columns. Those without a name are not shown; see If.
+func NewTable(columns ...string) *Table {
+	t := &Table{columns: columns}
+	t.Row(columns...)
+	return t
+}
 
-// Row adds a row.
+// If returns the name of a column that is shown under a condition.
+func If(shown bool, column string) string {
+	if shown {
+		return column
+	}
+	return ""
+}
+
+// Row adds a row, with a cell for each column of NewTable.
 func (t *Table) Row(cells ...string) {
+	var row []string
 	for i, cell := range cells {
-		if cells[i] = SingleLine(cell); cells[i] == "" {
-			cells[i] = "<none>"
+		if t.columns[i] != "" {
+			row = append(row, cmp.Or(SingleLine(cell), "<none>"))
 		}
 	}
-	t.rows = append(t.rows, cells)
+	t.rows = append(t.rows, row)
 }
 
 // SingleLine removes line breaks and control characters from text of other origin, so that
@@ -77,10 +94,7 @@ type Facts struct{ lines [][]string }
 
 // Add adds a name and its value.
 func (f *Facts) Add(name, value string) {
-	if value = SingleLine(value); value == "" {
-		value = "<none>"
-	}
-	f.lines = append(f.lines, []string{name, "= " + value})
+	f.lines = append(f.lines, []string{name, "= " + cmp.Or(SingleLine(value), "<none>")})
 }
 
 func (f *Facts) Write(out io.Writer) {

@@ -65,11 +65,7 @@ func (f *listFlags) run(c *cli.Call) error {
 }
 
 func activeTable(drains []wire.ActiveDrain, verbose bool) *cli.Table {
-	columns := []string{"Node", "Name", "Started", "Limit", "Left", "Reason", "Ends By"}
-	if verbose {
-		columns = append(columns, "Drain", "By", "Meta")
-	}
-	t := cli.NewTable(columns...)
+	t := cli.NewTable("Node", "Name", "Started", "Limit", "Left", "Reason", "Ends By", cli.If(verbose, "Drain"), cli.If(verbose, "By"), cli.If(verbose, "Meta"))
 	for _, a := range drains {
 		left, reason, endsBy := "unknown", "unknown", "unknown"
 		if p := a.Progress; p != nil {
@@ -77,29 +73,15 @@ func activeTable(drains []wire.ActiveDrain, verbose bool) *cli.Table {
 			reason, endsBy = p.Reason, cli.TimeCell(p.EndsBy)
 		}
 		d := a.Drain
-		cells := []string{
-			cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, endsBy,
-		}
-		if verbose {
-			cells = append(cells, d.ID, d.UpdatedBy, cli.PairsText(d.Meta))
-		}
-		t.Row(cells...)
+		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, endsBy, d.ID, d.UpdatedBy, cli.PairsText(d.Meta))
 	}
 	return t
 }
 
 func recentTable(drains []*wire.Drain, verbose bool) *cli.Table {
-	columns := []string{"Node", "Name", "Started", "Ended", "Outcome"}
-	if verbose {
-		columns = append(columns, "Drain", "By", "Meta")
-	}
-	t := cli.NewTable(columns...)
+	t := cli.NewTable("Node", "Name", "Started", "Ended", "Outcome", cli.If(verbose, "Drain"), cli.If(verbose, "By"), cli.If(verbose, "Meta"))
 	for _, d := range drains {
-		cells := []string{cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.TimeCell(d.EndedAt), OutcomeCell(d)}
-		if verbose {
-			cells = append(cells, d.ID, d.UpdatedBy, cli.PairsText(d.Meta))
-		}
-		t.Row(cells...)
+		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.TimeCell(d.EndedAt), OutcomeCell(d), d.ID, d.UpdatedBy, cli.PairsText(d.Meta))
 	}
 	return t
 }

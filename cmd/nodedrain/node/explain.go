@@ -131,17 +131,9 @@ func reasonTable(r *wire.NodeDrain) *cli.Table {
 }
 
 func leftTable(allocs []wire.DrainAlloc, verbose bool) *cli.Table {
-	columns := []string{"ID", "Job", "Task Group", "Reason", "Since", "Due", "Detail"}
-	if verbose {
-		columns = []string{"ID", "Namespace", "Job", "Task Group", "Stage", "Reason", "Since", "Due", "Waits For", "Detail"}
-	}
-	t := cli.NewTable(columns...)
+	t := cli.NewTable("ID", cli.If(verbose, "Namespace"), "Job", "Task Group", cli.If(verbose, "Stage"), "Reason", "Since", "Due", cli.If(verbose, "Waits For"), "Detail")
 	for _, a := range allocs {
-		if verbose {
-			t.Row(a.ID, a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), cli.TimeCell(a.Due), waitsForCell(a), detailCell(a))
-			continue
-		}
-		t.Row(cli.ShortID(a.ID, false), a.JobID, a.TaskGroup, a.Reason, sinceCell(a), cli.TimeCell(a.Due), detailCell(a))
+		t.Row(cli.ShortID(a.ID, verbose), a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), cli.TimeCell(a.Due), waitsForCell(a), detailCell(a))
 	}
 	return t
 }

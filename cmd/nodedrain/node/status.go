@@ -114,35 +114,18 @@ func (f *statusFlags) samePages() string {
 }
 
 func (f *statusFlags) listTable(c *cli.Call, stubs []*wire.NodeListStub) (*cli.Table, error) {
-	columns := []string{"ID", "Node Pool", "DC", "Name", "Class"}
-	if f.os {
-		columns = append(columns, "OS")
-	}
-	if f.verbose {
-		columns = append(columns, "Address", "Version")
-	}
-	columns = append(columns, "Drain", "Eligibility", "Status")
-	if f.allocs {
-		columns = append(columns, "Running Allocs")
-	}
-	t := cli.NewTable(columns...)
+	t := cli.NewTable("ID", "Node Pool", "DC", "Name", "Class", cli.If(f.os, "OS"), cli.If(f.verbose, "Address"), cli.If(f.verbose, "Version"),
+		"Drain", "Eligibility", "Status", cli.If(f.allocs, "Running Allocs"))
 	for _, n := range stubs {
-		cells := []string{cli.ShortID(n.ID, f.verbose), n.NodePool, n.Datacenter, n.Name, n.NodeClass}
-		if f.os {
-			cells = append(cells, n.Attributes["os.name"])
-		}
-		if f.verbose {
-			cells = append(cells, n.Address, n.Version)
-		}
-		cells = append(cells, fmt.Sprint(n.Drain), n.SchedulingEligibility, n.Status)
+		allocs := 0
 		if f.allocs {
-			running, err := running(c, n.ID)
-			if err != nil {
+			var err error
+			if allocs, err = running(c, n.ID); err != nil {
 				return nil, err
 			}
-			cells = append(cells, fmt.Sprint(running))
 		}
-		t.Row(cells...)
+		t.Row(cli.ShortID(n.ID, f.verbose), n.NodePool, n.Datacenter, n.Name, n.NodeClass, n.Attributes["os.name"], n.Address, n.Version,
+			fmt.Sprint(n.Drain), n.SchedulingEligibility, n.Status, fmt.Sprint(allocs))
 	}
 	return t, nil
 }

@@ -125,17 +125,9 @@ func lastDrainText(d *wire.DrainMetadata) string {
 
 // eventTable lists a node's events, newest first.
 func eventTable(n *wire.Node, verbose bool) *cli.Table {
-	columns := []string{"Time", "Subsystem", "Message"}
-	if verbose {
-		columns = append(columns, "Details")
-	}
-	t := cli.NewTable(columns...)
+	t := cli.NewTable("Time", "Subsystem", "Message", cli.If(verbose, "Details"))
 	for _, e := range slices.Backward(n.Events) {
-		cells := []string{cli.Clock(e.Timestamp), e.Subsystem, e.Message}
-		if verbose {
-			cells = append(cells, cli.PairsText(e.Details))
-		}
-		t.Row(cells...)
+		t.Row(cli.Clock(e.Timestamp), e.Subsystem, e.Message, cli.PairsText(e.Details))
 	}
 	return t
 }
@@ -180,20 +172,10 @@ func resourceTable(n *wire.Node, allocs []*wire.Allocation) *cli.Table {
 func allocTable(allocs []*wire.Allocation, verbose bool, now time.Time) *cli.Table {
 	allocs = slices.Clone(allocs)
 	slices.SortStableFunc(allocs, func(a, b *wire.Allocation) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
-	columns := []string{"ID", "Job", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}
-	if verbose {
-		columns = slices.Insert(columns, 1, "Eval ID", "Namespace")
-	}
-	t := cli.NewTable(columns...)
+	t := cli.NewTable("ID", cli.If(verbose, "Eval ID"), cli.If(verbose, "Namespace"), "Job", "Task Group", "Version", "Desired", "Status", "Created", "Modified")
 	for _, a := range allocs {
-		cells := []string{
-			cli.ShortID(a.ID, verbose), a.JobID, a.TaskGroup, cli.JobVersion(a), a.DesiredStatus, a.ClientStatus,
-			cli.Ago(a.CreateTime, now, verbose), cli.Ago(a.ModifyTime, now, verbose),
-		}
-		if verbose {
-			cells = slices.Insert(cells, 1, a.EvalID, a.Namespace)
-		}
-		t.Row(cells...)
+		t.Row(cli.ShortID(a.ID, verbose), a.EvalID, a.Namespace, a.JobID, a.TaskGroup, cli.JobVersion(a), a.DesiredStatus, a.ClientStatus,
+			cli.Ago(a.CreateTime, now, verbose), cli.Ago(a.ModifyTime, now, verbose))
 	}
 	return t
 }
