@@ -1,9 +1,7 @@
 package drain
 
 import (
-	"bytes"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -33,7 +31,7 @@ func TestDrainBar_reasons(t *testing.T) {
 // A bar is drawn until the end, and events stay above it.
 func TestDrainBar(t *testing.T) {
 	t.Parallel()
-	var out syncBuffer
+	var out strings.Builder
 	b := NewBar(&out)
 	b.event(began, "something happened")
 	b.progress(drainProgress{leaving: leaving{left: 2, most: 3}, at: began, held: []heldGroup{{group: "default/shop.web", reason: "stopping", count: 2}}})
@@ -46,21 +44,3 @@ func TestDrainBar(t *testing.T) {
 
 // statistics returns a bar's statistics for a terminal of that width.
 func statistics(columns int) decor.Statistics { return decor.Statistics{AvailableWidth: columns} }
-
-// syncBuffer is a buffer for concurrent writers.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}

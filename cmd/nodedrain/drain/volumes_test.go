@@ -19,9 +19,9 @@ func TestFollower_volumesLeft(t *testing.T) {
 	claim := func(alloc, node string, state cluster.ClaimState) wire.VolumeClaim {
 		return wire.VolumeClaim{Namespace: "default", Volume: "data", AllocID: alloc, NodeID: node, State: uint8(state), Waits: "the client reports more"}
 	}
-	busy := observedAlloc("a1", "service", "stop", "complete", false)
+	busy := observed("a1 service stop complete")[0]
 	busy.VolumeHolds = held("a1", "/mnt/a1", "busy:\nprocess 7 (tail)")
-	system := observedAlloc("a4", "system", "run", "running", false)
+	system := observed("a4 system run running")[0]
 	f := Follower{Node: "n1", SkipSystem: true, record: &wire.Drain{VolumesLeft: held("a2", "/mnt/a2", "its client is silent")}}
 	f.updateAllocs([]*wire.Allocation{busy, system})
 	lines := f.volumesLeft(&wire.Volume{ID: "data", Claims: []wire.VolumeClaim{
