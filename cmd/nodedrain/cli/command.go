@@ -88,7 +88,7 @@ type Call struct {
 	API *client.Client
 
 	flags      *flag.FlagSet
-	connection ConnectFlags
+	connection connectFlags
 	output     outputFlags
 }
 
@@ -241,8 +241,7 @@ func (e *entry) AutocompleteArgs() complete.Predictor { return e.base.predictor(
 // AutocompleteFlags completes the flags.
 func (e *entry) AutocompleteFlags() complete.Flags {
 	c := e.prepare()
-	flags := FlagPredictors(c.flags)
-	maps.Copy(flags, e.options(c).predictors())
+	flags := e.options(c).predictors(c.flags)
 	maps.Copy(flags, e.FlagValues)
 	return flags
 }

@@ -46,7 +46,7 @@ func (c *Base) search(of, prefix string) (ids []string) {
 
 // offer requests what a shell may offer, within the time that a user waits.
 func (c *Base) offer(request func(context.Context, *client.Client)) {
-	api, err := c.Connect(&ConnectFlags{})
+	api, err := c.Connect(&connectFlags{})
 	if err != nil {
 		return
 	}
@@ -80,15 +80,20 @@ func (c *Base) namesWith(prefix string) (names []string) {
 // searchNodes is the context of a search for nodes.
 const searchNodes = "nodes"
 
-// FlagPredictors completes flags and the values of those that name files and folders. A
-// boolean flag has no value to complete.
-func FlagPredictors(set *flag.FlagSet) complete.Flags {
+// predictors completes flags and the values of those that name files and folders. A boolean flag has no value
+// to complete.
+func (o Options) predictors(set *flag.FlagSet) complete.Flags {
 	known := map[string]complete.Predictor{
-		"ca-cert": complete.PredictFiles("*"), "client-cert": complete.PredictFiles("*"), "client-key": complete.PredictFiles("*"),
-		"ca-path": complete.PredictDirs("*"), "data-dir": complete.PredictDirs("*"),
-		"ca": complete.PredictFiles("*"), "cert": complete.PredictFiles("*"), "key": complete.PredictFiles("*"), "tokens": complete.PredictFiles("*"),
 		"log-level": complete.PredictSet("trace", "debug", "info", "warn", "error", "off"),
 		"deadline":  complete.PredictSet("10m", "30m", "1h", "2h"),
+	}
+	for _, each := range o {
+		switch each.value {
+		case "FILE":
+			known[each.name] = complete.PredictFiles("*")
+		case "DIR":
+			known[each.name] = complete.PredictDirs("*")
+		}
 	}
 	flags := complete.Flags{}
 	set.VisitAll(func(f *flag.Flag) {

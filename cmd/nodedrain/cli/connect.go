@@ -1,28 +1,22 @@
 package cli
 
 import (
-	"flag"
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// ConnectFlags are the servers' addresses and the user's credentials. Flags win over the
+// connectFlags are the servers' addresses and the user's credentials. Flags win over the
 // environment.
-type ConnectFlags struct {
+type connectFlags struct {
 	config client.Config
 	// colors is what the flags for colors set. It has no effect.
 	colors bool
 }
 
-// Set declares the flags in a set.
-func (f *ConnectFlags) Set(set *flag.FlagSet) { f.options().Set(set) }
-
-// ConnectHelp returns the help of [ConnectFlags].
-func ConnectHelp() string { return new(ConnectFlags).options().Help() }
-
-func (f *ConnectFlags) options() Options {
+func (f *connectFlags) options() Options {
 	c := &f.config
 	return Options{
 		Heading("General options"),
@@ -42,8 +36,8 @@ func (f *ConnectFlags) options() Options {
 }
 
 // Connect returns a client configured by the flags, then by the environment.
-func (c *Base) Connect(f *ConnectFlags) (*client.Client, error) {
-	config, err := f.Over(c.Getenv)
+func (c *Base) Connect(f *connectFlags) (*client.Client, error) {
+	config, err := f.over(c.Getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -73,31 +67,22 @@ func hostOf(address string) string {
 	return host
 }
 
-// Over returns the environment's configuration, overridden by the flags.
-func (f *ConnectFlags) Over(getenv func(string) string) (client.Config, error) {
+// over returns the environment's configuration, overridden by the flags.
+func (f *connectFlags) over(getenv func(string) string) (client.Config, error) {
 	config, err := client.FromEnv(getenv)
 	if err != nil {
 		return config, Errorf("Error initializing client: %v", err)
 	}
-	flags := f.config
-	for _, setting := range []struct{ to, from *string }{
-		{&config.Address, &flags.Address},
-		{&config.Token, &flags.Token},
-		{&config.Region, &flags.Region},
-		{&config.Namespace, &flags.Namespace},
-		{&config.TLS.CACert, &flags.TLS.CACert},
-		{&config.TLS.CAPath, &flags.TLS.CAPath},
-		{&config.TLS.ClientCert, &flags.TLS.ClientCert},
-		{&config.TLS.ClientKey, &flags.TLS.ClientKey},
-		{&config.TLS.ServerName, &flags.TLS.ServerName},
-	} {
-		if *setting.from != "" {
-			*setting.to = *setting.from
-		}
+	flags, tls := f.config, f.config.TLS
+	if tls.CAPath != "" {
+		config.TLS.CACert = "" // otherwise it would win over the flag
 	}
-	if flags.TLS.CAPath != "" && flags.TLS.CACert == "" {
-		config.TLS.CACert = "" // otherwise the environment's CACert would win over the flag
+	config.Address, config.Token = cmp.Or(flags.Address, config.Address), cmp.Or(flags.Token, config.Token)
+	config.Region, config.Namespace = cmp.Or(flags.Region, config.Region), cmp.Or(flags.Namespace, config.Namespace)
+	config.TLS = client.TLS{
+		CACert: cmp.Or(tls.CACert, config.TLS.CACert), CAPath: cmp.Or(tls.CAPath, config.TLS.CAPath),
+		ClientCert: cmp.Or(tls.ClientCert, config.TLS.ClientCert), ClientKey: cmp.Or(tls.ClientKey, config.TLS.ClientKey),
+		ServerName: cmp.Or(tls.ServerName, config.TLS.ServerName), SkipVerify: tls.SkipVerify || config.TLS.SkipVerify,
 	}
-	config.TLS.SkipVerify = config.TLS.SkipVerify || flags.TLS.SkipVerify
 	return config, nil
 }

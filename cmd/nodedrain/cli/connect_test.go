@@ -17,12 +17,12 @@ func TestConnectFlags_over(t *testing.T) {
 		client.EnvAddress: "http://env:1", client.EnvToken: "env", client.EnvCACert: "env.pem", client.EnvTLSServerName: "env",
 	}
 	over := func(line string) (client.Config, error) {
-		var f ConnectFlags
+		var f connectFlags
 		set := flag.NewFlagSet("", flag.ContinueOnError)
-		f.Set(set)
+		f.options().Set(set)
 		_, err := ParseArguments(set, "", strings.Fields(line))
 		must.NoError(t, err)
-		return f.Over(func(name string) string { return environment[name] })
+		return f.over(func(name string) string { return environment[name] })
 	}
 	got, err := over("")
 	must.NoError(t, err)

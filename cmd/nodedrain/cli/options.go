@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/posener/complete"
 )
 
 // Option is a flag of a command, or a heading between flags.
@@ -110,18 +108,4 @@ func wrapped(head, sentence string) string {
 		line += " " + word
 	}
 	return text.String() + line + "\n"
-}
-
-// predictors completes the values of flags that name files and folders.
-func (o Options) predictors() complete.Flags {
-	flags := complete.Flags{}
-	for _, each := range o {
-		switch each.value {
-		case "FILE":
-			flags["-"+each.name] = complete.PredictFiles("*")
-		case "DIR":
-			flags["-"+each.name] = complete.PredictDirs("*")
-		}
-	}
-	return flags
 }
