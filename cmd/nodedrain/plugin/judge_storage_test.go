@@ -109,30 +109,3 @@ func TestPluginTest_wrongStorage(t *testing.T) {
 		})
 	}
 }
-
-// What is wrong with the file or the program of a storage plugin is reported before a rule is tested.
-//
-//race:skip its programs do not have the detector
-func TestPluginTest_storageMistakes(t *testing.T) {
-	t.Parallel()
-	path := built(t, "../../../examples/csi")
-	for name, story := range map[string]struct{ config, want string }{
-		"no file":         {"", "A storage plugin (CSI) is tested with a file that names a volume"},
-		"no volume":       {`{"args": ["-root", "{dir}/v"]}`, "A storage plugin (CSI) is tested with a file that names a volume"},
-		"a wrong flag":    {`{"args": ["-rot", "{dir}/v"], "volume": "v"}`, "flag provided but not defined: -rot"},
-		"an unknown key":  {`{"volume": "v", "config": {}}`, `unknown field "config"`},
-		"an unknown skip": {`{"volume": "v", "skips": {"D1": "no"}}`, `the suite has no test "D1" to skip`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			args := "plugin test "
-			if story.config != "" {
-				args += "-config " + written(t, story.config) + " "
-			}
-			code, out, errs := command(t.Context(), args+path)
-			must.EqOp(t, 2, code)
-			must.Eq(t, "", out)
-			must.StrContains(t, errs, story.want)
-		})
-	}
-}

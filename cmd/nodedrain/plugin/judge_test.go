@@ -259,18 +259,24 @@ func TestPluginTest_missingConfig(t *testing.T) {
 //race:skip its programs do not have the detector
 func TestPluginTest_mistakes(t *testing.T) {
 	t.Parallel()
-	wrong := built(t, "../../../plugin/plugintest/testdata/wrong")
+	wrong, storage := built(t, "../../../plugin/plugintest/testdata/wrong"), built(t, "../../../examples/csi")
+	with := func(config, path string) string { return "-config " + written(t, config) + " " + path }
 	for _, story := range []struct{ line, want string }{
 		{"", "This command takes one argument: <path>"},
 		{"a b", "This command takes one argument: <path>"},
 		{"-run D21 /bin/true", `There is no rule "D21". The rules are D1 to D20 for drivers, V1 to V9 for device plugins, and S1 to S9 for storage plugins`},
 		{"-config none.json /bin/true", "none.json"},
-		{"-config " + written(t, `{"args": ["none"], "skips": {"D99": "why"}}`) + " " + wrong, `the suite has no test "D99" to skip`},
-		{"-config " + written(t, `{"args": ["none"], "skips": {"D3": " "}}`) + " " + wrong, `the skip of "D3" has no reason`},
+		{with(`{"args": ["none"], "skips": {"D99": "why"}}`, wrong), `the suite has no test "D99" to skip`},
+		{with(`{"args": ["none"], "skips": {"D3": " "}}`, wrong), `the skip of "D3" has no reason`},
 		{"-colour /bin/true", "flag provided but not defined: -colour"},
 		{"/no/such/driver", "no such file"},
 		{"/bin/true", "launching the plugin: the plugin did not start: no handshake: the program ended with exit status 0. Is it a plugin?\nA storage plugin (CSI)"},
-		{"-run V1 -config " + written(t, `{"args": ["none"]}`) + " " + wrong, `The plugin is a driver plugin, which has no rule "V1"`},
+		{"-run V1 " + with(`{"args": ["none"]}`, wrong), `The plugin is a driver plugin, which has no rule "V1"`},
+		{storage, "A storage plugin (CSI) is tested with a file that names a volume"},
+		{with(`{"args": ["-root", "{dir}/v"]}`, storage), "A storage plugin (CSI) is tested with a file that names a volume"},
+		{with(`{"args": ["-rot", "{dir}/v"], "volume": "v"}`, storage), "flag provided but not defined: -rot"},
+		{with(`{"volume": "v", "config": {}}`, storage), `unknown field "config"`},
+		{with(`{"volume": "v", "skips": {"D1": "no"}}`, storage), `the suite has no test "D1" to skip`},
 	} {
 		code, out, errs := command(t.Context(), "plugin test "+story.line)
 		must.EqOp(t, 2, code, must.Sprint(story.line))
