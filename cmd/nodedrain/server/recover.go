@@ -62,14 +62,8 @@ func (f *recoverFlags) run(c *cli.Call) error {
 	if f.discard {
 		question = "Move aside all data of this server? [y/N]"
 	}
-	if !f.yes {
-		answer, err := c.Prompt(question)
-		if err != nil {
-			return err
-		}
-		if answer != cli.AnswerYes {
-			return errors.New("nothing was changed")
-		}
+	if !f.yes && c.ConfirmAs(question, "Cancelling recovery") != nil {
+		return errors.New("nothing was changed")
 	}
 	if f.discard {
 		return discard(&c.Base, f.dataDir)
