@@ -53,11 +53,6 @@ type Driver interface {
 	Exec(ctx context.Context, id TaskID, command []string, timeout time.Duration) (Output, error)
 	// ExecStreaming runs a command in the task's environment, connected to the streams.
 	ExecStreaming(ctx context.Context, id TaskID, command []string, streams ExecStreams) (ExitResult, error)
-
-	// CreateNetwork and DestroyNetwork make and remove the network of an allocation. Drivers with
-	// [Capabilities].MustCreateNetwork have them.
-	CreateNetwork(ctx context.Context, alloc, hostname string) (network *Network, created bool, err error)
-	DestroyNetwork(ctx context.Context, alloc string, network *Network) error
 }
 
 // TaskID names one start of a task. It is unique on the node for ever.

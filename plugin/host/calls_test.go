@@ -79,11 +79,6 @@ func drivers() kind {
 				_, err := i.Driver().ExecStreaming(ctx, id, []string{"ls"}, driver.ExecStreams{})
 				return err
 			},
-			"CreateNetwork": func(ctx context.Context, i *host.Instance) error {
-				_, _, err := i.Driver().CreateNetwork(ctx, id, "h")
-				return err
-			},
-			"DestroyNetwork": func(ctx context.Context, i *host.Instance) error { return i.Driver().DestroyNetwork(ctx, id, nil) },
 			"Fingerprint": func(ctx context.Context, i *host.Instance) error {
 				return i.Driver().Fingerprints(ctx, func(driver.Fingerprint) {})
 			},

@@ -64,16 +64,6 @@ func toNetwork(n *driver.Network) *pb.NetworkIsolationSpec {
 	return spec
 }
 
-func fromNetwork(spec *pb.NetworkIsolationSpec) *driver.Network {
-	if spec == nil {
-		return nil
-	}
-	return &driver.Network{
-		Mode: driver.NetworkMode(spec.GetMode()), Path: spec.GetPath(), Labels: spec.GetLabels(),
-		Hostname: spec.GetHostsConfig().GetHostname(), Address: spec.GetHostsConfig().GetAddress(),
-	}
-}
-
 func fromCapabilities(c *pb.DriverCapabilities, hostCgroup bool) driver.Capabilities {
 	capabilities := driver.Capabilities{
 		SendSignals: c.GetSendSignals(), Exec: c.GetExec(), FSIsolation: driver.FSIsolation(c.GetFsIsolation()),

@@ -123,18 +123,3 @@ func (r *remote) Exec(ctx context.Context, id driver.TaskID, command []string, t
 	}
 	return driver.Output{Stdout: answer.GetStdout(), Stderr: answer.GetStderr(), Exit: fromExit(answer.GetResult())}, nil
 }
-
-// CreateNetwork implements driver.Driver.
-func (r *remote) CreateNetwork(ctx context.Context, alloc, hostname string) (*driver.Network, bool, error) {
-	answer, err := invoke(ctx, &r.calls, r.client.CreateNetwork, "CreateNetwork", &pb.CreateNetworkRequest{AllocId: alloc, Hostname: hostname})
-	if err != nil {
-		return nil, false, err
-	}
-	return fromNetwork(answer.GetIsolationSpec()), answer.GetCreated(), nil
-}
-
-// DestroyNetwork implements driver.Driver.
-func (r *remote) DestroyNetwork(ctx context.Context, alloc string, network *driver.Network) error {
-	_, err := invoke(ctx, &r.calls, r.client.DestroyNetwork, "DestroyNetwork", &pb.DestroyNetworkRequest{AllocId: alloc, IsolationSpec: toNetwork(network)})
-	return err
-}

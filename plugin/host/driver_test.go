@@ -65,12 +65,6 @@ func testDriver(t *testing.T, s script) {
 	must.NoError(t, d.Stats(ctx, "t", time.Second, func(u driver.Usage) { usages = append(usages, u) }))
 	must.Eq(t, []driver.Usage{{Time: time.Unix(5, 0).UTC(), CPUPercent: 12.5, RSS: 4096}}, usages)
 
-	network, created, err := d.CreateNetwork(ctx, "a", "h")
-	must.NoError(t, err)
-	must.True(t, created)
-	must.Eq(t, &driver.Network{Mode: driver.NetworkGroup, Path: "/net/a", Hostname: "h"}, network)
-	must.NoError(t, d.DestroyNetwork(ctx, "a", network))
-
 	must.NoError(t, d.Stop(ctx, "t", 1500*time.Millisecond, "SIGINT"))
 	for range 2 {
 		exit, err := d.Wait(ctx, "t")
@@ -86,7 +80,6 @@ func testDriver(t *testing.T, s script) {
 	}
 	must.Eq(t, []string{"1.5s SIGINT"}, b.lines("stop"))
 	must.Eq(t, []string{"SIGHUP"}, b.lines("signal"))
-	must.Eq(t, []string{"network /net/a"}, b.lines("no"))
 
 	reports := make(chan driver.Fingerprint, 1)
 	events := make(chan driver.Event, 1)

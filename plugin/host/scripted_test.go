@@ -448,17 +448,6 @@ func (d *scripted) ExecTaskStreaming(stream grpc.BidiStreamingServer[pb.ExecTask
 	}
 }
 
-func (d *scripted) CreateNetwork(_ context.Context, r *pb.CreateNetworkRequest) (*pb.CreateNetworkResponse, error) {
-	return &pb.CreateNetworkResponse{Created: true, IsolationSpec: &pb.NetworkIsolationSpec{
-		Mode: pb.NetworkIsolationSpec_GROUP, Path: "/net/" + r.GetAllocId(), HostsConfig: &pb.HostsConfig{Hostname: r.GetHostname()},
-	}}, nil
-}
-
-func (d *scripted) DestroyNetwork(_ context.Context, r *pb.DestroyNetworkRequest) (*pb.DestroyNetworkResponse, error) {
-	d.s.note("no network %s", r.GetIsolationSpec().GetPath())
-	return &pb.DestroyNetworkResponse{}, nil
-}
-
 // client is the client that is killed.
 type client struct {
 	Options host.Options

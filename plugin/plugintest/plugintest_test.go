@@ -37,21 +37,6 @@ func TestHarness_ourDrivers(t *testing.T) {
 	}
 }
 
-// Any driver: its program and the file that describes its tasks come from the environment.
-func TestHarness_anyDriver(t *testing.T) {
-	t.Parallel()
-	path, file := os.Getenv("NODEDRAIN_DRIVER_PLUGIN"), os.Getenv("NODEDRAIN_DRIVER_TASKS")
-	if path == "" {
-		t.Skip("NODEDRAIN_DRIVER_PLUGIN names no program of a driver")
-	}
-	o, err := plugintest.Commands(path)
-	if file != "" {
-		o, err = plugintest.Read(path, file)
-	}
-	must.NoError(t, err)
-	drivertest.Run(t, plugintest.Harness(o))
-}
-
 // Valid and invalid files of tasks.
 func TestRead(t *testing.T) {
 	t.Parallel()

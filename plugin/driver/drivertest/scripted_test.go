@@ -16,7 +16,7 @@ import (
 // The double passes the suite, with and without the optional calls, and with its tasks in cgroups of the host and in its own.
 func TestRun_overTheDouble(t *testing.T) {
 	t.Parallel()
-	all := driver.Capabilities{SendSignals: true, Exec: true, MustCreateNetwork: true, HostCgroup: true}
+	all := driver.Capabilities{SendSignals: true, Exec: true, HostCgroup: true}
 	stories := map[string]scripted.Options{
 		"with shims and all calls":   {Capabilities: all},
 		"tasks outlive their parent": {Parent: scripted.InInit},

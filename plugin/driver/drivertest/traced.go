@@ -109,10 +109,3 @@ func (t traced) ExecStreaming(ctx context.Context, id driver.TaskID, command []s
 	answer(answerText(exit, err))
 	return exit, err
 }
-
-func (t traced) CreateNetwork(ctx context.Context, alloc, hostname string) (*driver.Network, bool, error) {
-	answer := t.trace.Begin("CreateNetwork")
-	network, created, err := t.Driver.CreateNetwork(ctx, alloc, hostname)
-	answer(conformance.ErrorText(err))
-	return network, created, err
-}

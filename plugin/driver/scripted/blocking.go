@@ -114,25 +114,6 @@ func (b *Blocking) ExecStreaming(ctx context.Context, id driver.TaskID, command 
 	return out.Exit, err
 }
 
-// network is the answer of CreateNetwork.
-type network struct {
-	network *driver.Network
-	created bool
-}
-
-// CreateNetwork is [driver.Driver.CreateNetwork].
-func (b *Blocking) CreateNetwork(ctx context.Context, alloc, hostname string) (*driver.Network, bool, error) {
-	n, err := Block(ctx, b.loop, CallCreateNetwork, func(reply func(network, error)) {
-		b.driver.CreateNetwork(alloc, hostname, func(n *driver.Network, created bool, err error) { reply(network{n, created}, err) })
-	})
-	return n.network, n.created, err
-}
-
-// DestroyNetwork is [driver.Driver.DestroyNetwork].
-func (b *Blocking) DestroyNetwork(ctx context.Context, alloc string, _ *driver.Network) error {
-	return blockError(ctx, b.loop, CallDestroyNetwork, func(reply func(error)) { b.driver.DestroyNetwork(alloc, reply) })
-}
-
 // Fingerprints is [driver.Driver.Fingerprints].
 func (b *Blocking) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
 	return Follow(ctx, b.loop, CallFingerprint, report, b.driver.Fingerprints)

@@ -56,7 +56,7 @@ func (m *Machine) Halt() {
 	}
 	m.cgroups = nil
 	for _, p := range m.programs {
-		p.tasks, p.networks = map[driver.TaskID]*task{}, map[string]bool{}
+		p.tasks = map[driver.TaskID]*task{}
 	}
 }
 

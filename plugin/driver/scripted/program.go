@@ -20,8 +20,6 @@ type Program struct {
 	living   []*Driver
 	tasks    map[driver.TaskID]*task
 	calls    map[counted]int
-	// networks are the allocations that have one.
-	networks map[string]bool
 }
 
 // Install returns a driver's program on the machine. It has no process yet.
@@ -32,7 +30,7 @@ func (m *Machine) Install(name string, options Options) *Program {
 	p := &Program{
 		machine: m, name: name, options: options,
 		fingerprint: driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"},
-		tasks:       map[driver.TaskID]*task{}, calls: map[counted]int{}, networks: map[string]bool{},
+		tasks:       map[driver.TaskID]*task{}, calls: map[counted]int{},
 	}
 	if options.Fingerprint != nil {
 		p.fingerprint = *options.Fingerprint

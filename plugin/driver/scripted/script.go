@@ -60,19 +60,17 @@ type Child struct {
 
 // Names of calls, for [Call] and errors.
 const (
-	CallStart          = "StartTask"
-	CallRecover        = "RecoverTask"
-	CallWait           = "WaitTask"
-	CallStop           = "StopTask"
-	CallDestroy        = "DestroyTask"
-	CallInspect        = "InspectTask"
-	CallSignal         = "SignalTask"
-	CallExec           = "ExecTask"
-	CallStats          = "TaskStats"
-	CallFingerprint    = "Fingerprint"
-	CallEvents         = "TaskEvents"
-	CallCreateNetwork  = "CreateNetwork"
-	CallDestroyNetwork = "DestroyNetwork"
+	CallStart       = "StartTask"
+	CallRecover     = "RecoverTask"
+	CallWait        = "WaitTask"
+	CallStop        = "StopTask"
+	CallDestroy     = "DestroyTask"
+	CallInspect     = "InspectTask"
+	CallSignal      = "SignalTask"
+	CallExec        = "ExecTask"
+	CallStats       = "TaskStats"
+	CallFingerprint = "Fingerprint"
+	CallEvents      = "TaskEvents"
 )
 
 // Call is one call to a driver.

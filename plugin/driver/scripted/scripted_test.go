@@ -14,20 +14,6 @@ import (
 
 var killed = driver.ExitResult{Code: 137, Signal: 9}
 
-// A failed start leaves no process, and its class states whether a retry may succeed.
-func TestDriver_startFails(t *testing.T) {
-	t.Parallel()
-	for _, recoverable := range []bool{false, true} {
-		n := newNode(t, script(scripted.Script{StartDelay: time.Second, StartError: "no image", StartRecoverable: recoverable}))
-		start := n.start("web")
-		n.clock.pass(time.Second)
-		err := answered(n, start)
-		must.ErrorContains(t, err, "no image")
-		must.EqOp(t, recoverable, driver.ClassOf(err) == driver.Recoverable)
-		must.SliceLen(t, 1, n.machine.Living())
-	}
-}
-
 // The driver's process ends inside StartTask after the task has started. The next generation does
 // not have the task, and only the cgroup finds its process.
 func TestDriver_crashInsideStart(t *testing.T) {
@@ -131,20 +117,6 @@ func TestDriver_shimDies(t *testing.T) {
 	must.Eq(t, []scripted.SignalSent{{At: n.clock.now, Signal: scripted.SIGKILL, By: scripted.ByKernel}}, n.main("web").Signals)
 }
 
-// A task ends while no generation of the driver runs. The next generation has the result.
-func TestDriver_recoversEndedTask(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{Ends: true, RunFor: time.Minute, Exit: driver.ExitResult{Code: 3}}))
-	h, _ := n.started("job")
-	n.driver.Kill(scripted.ByFault)
-	n.clock.pass(time.Hour)
-	must.NoError(t, n.relaunch("job", h))
-	wait := n.wait("job")
-	n.clock.pass(0)
-	must.NoError(t, answered(n, wait))
-	must.EqOp(t, 3, wait.value.Code)
-}
-
 // The handles that a driver refuses: of another version, of another task, and of an earlier boot.
 func TestDriver_refusesHandles(t *testing.T) {
 	t.Parallel()
@@ -158,44 +130,6 @@ func TestDriver_refusesHandles(t *testing.T) {
 	must.EqOp(t, 2, n.machine.BootNumber())
 	must.SliceEmpty(t, n.machine.Cgroups())
 	must.ErrorContains(t, n.relaunch("web", h), "lost")
-}
-
-// RecoverTask fails as the script states, and DestroyTask then does not have the task.
-func TestDriver_recoverFails(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{RecoverError: "failed to decode driver config: EOF"}))
-	h, _ := n.started("web")
-	must.ErrorContains(t, n.relaunch("web", h), "EOF")
-	must.False(t, n.main("web").Ended)
-}
-
-// WaitTask after StopTask fails with -1, an open WaitTask does not, and InspectTask has the result.
-func TestDriver_waitFailsAfterStop(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{WaitFailsAfterStop: true, StopExit: &driver.ExitResult{Code: 4}}))
-	n.started("web")
-	open := n.wait("web")
-	n.stop("web", time.Second, "")
-	late := n.wait("web")
-	n.clock.pass(time.Second)
-	must.NoError(t, answered(n, open))
-	must.EqOp(t, 4, open.value.Code)
-	must.Error(t, answered(n, late))
-	must.EqOp(t, -1, late.value.Code)
-	inspect := call(n, func(reply func(driver.Status, error)) { n.driver.Inspect("web", reply) })
-	n.clock.pass(0)
-	must.EqOp(t, 4, inspect.value.Exit.Code)
-}
-
-// StopTask answers while the task still runs.
-func TestDriver_stopLies(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{StopLies: true, IgnoreSignals: true}))
-	n.started("web")
-	stop := n.stop("web", time.Second, "")
-	n.clock.pass(time.Hour)
-	must.NoError(t, answered(n, stop))
-	must.False(t, n.main("web").Ended)
 }
 
 // A child with setsid outlives its task. The cgroup kills it, unless it has left the cgroup.
@@ -260,10 +194,6 @@ func TestDriver_hangsAtEachCall(t *testing.T) {
 		scripted.CallFingerprint: func(n *node, reply func(error)) {
 			n.driver.Fingerprints(func(driver.Fingerprint) {}, reply)
 		},
-		scripted.CallCreateNetwork: func(n *node, reply func(error)) {
-			n.driver.CreateNetwork("alloc", "host", func(_ *driver.Network, _ bool, err error) { reply(err) })
-		},
-		scripted.CallDestroyNetwork: func(n *node, reply func(error)) { n.driver.DestroyNetwork("alloc", reply) },
 	}
 	for name, begin := range calls {
 		for _, action := range []scripted.Action{scripted.Hang, scripted.Crash, scripted.Fail} {
@@ -293,37 +223,6 @@ func TestDriver_hangsAtEachCall(t *testing.T) {
 	}
 }
 
-// The driver's StopTask takes effect and does not answer.
-func TestDriver_hangsAfterEffect(t *testing.T) {
-	t.Parallel()
-	o := script(scripted.Script{})
-	o.Fault = func(c scripted.Call) scripted.Fault {
-		if c.Name == scripted.CallStop {
-			return scripted.Fault{Action: scripted.HangAfter}
-		}
-		return scripted.Fault{}
-	}
-	n := newNode(t, o)
-	n.started("web")
-	stop, wait := n.stop("web", time.Second, ""), n.wait("web")
-	n.clock.pass(time.Hour)
-	must.Zero(t, stop.count)
-	must.EqOp(t, 143, wait.value.Code)
-}
-
-// TaskStats ends the driver's process, as a released driver does.
-func TestDriver_statsCrash(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{StatsCrash: true}))
-	n.started("web")
-	ended := 0
-	n.driver.NotifyEnd(func() { ended++ })
-	stats := callError(n, func(reply func(error)) { n.driver.Stats("web", time.Second, func(driver.Usage) {}, reply) })
-	n.clock.pass(0)
-	must.EqOp(t, driver.Gone, driver.ClassOf(answered(n, stats)))
-	must.EqOp(t, 1, ended)
-}
-
 // A hundred thousand fingerprints arrive in their order, until the stream is canceled.
 func TestDriver_floodOfFingerprints(t *testing.T) {
 	t.Parallel()
@@ -348,24 +247,6 @@ func TestDriver_floodOfFingerprints(t *testing.T) {
 	n.program.SetFingerprint(driver.Fingerprint{})
 	n.clock.pass(0)
 	must.EqOp(t, flood+1, count)
-}
-
-// The health of a driver changes, and its stream ends while the driver works.
-func TestDriver_health(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, script(scripted.Script{}))
-	var reported []driver.Health
-	ended := callError(n, func(reply func(error)) {
-		n.driver.Fingerprints(func(f driver.Fingerprint) { reported = append(reported, f.Health) }, reply)
-	})
-	n.clock.pass(0)
-	n.program.SetFingerprint(driver.Fingerprint{Health: driver.Unhealthy})
-	n.clock.pass(0)
-	n.driver.EndStreams()
-	n.clock.pass(0)
-	must.Error(t, answered(n, ended))
-	must.Eq(t, []driver.Health{driver.Healthy, driver.Unhealthy}, reported)
-	n.started("web")
 }
 
 // Launches: one that hangs, one that fails, and one whose process is killed.

@@ -69,33 +69,3 @@ func (d *Driver) Flood(count int, interval time.Duration) {
 func (d *Driver) EndStreams() {
 	End[driver.Fingerprint](d.Instance, callError(CallFingerprint, driver.Fatal, errors.New("the driver has ended the stream")))
 }
-
-// CreateNetwork is [driver.Driver.CreateNetwork].
-func (d *Driver) CreateNetwork(alloc, hostname string, reply func(network *driver.Network, created bool, err error)) {
-	d.call(CallCreateNetwork, "", func(err error) { reply(nil, false, err) }, func(answer func(func())) {
-		if !d.Capabilities().MustCreateNetwork {
-			answer(func() { reply(nil, false, unsupported(CallCreateNetwork)) })
-			return
-		}
-		created := !d.program.networks[alloc]
-		d.program.networks[alloc] = true
-		network := &driver.Network{Mode: driver.NetworkGroup, Path: "/var/run/netns/" + alloc, Hostname: hostname}
-		answer(func() { reply(network, created, nil) })
-	})
-}
-
-// DestroyNetwork is [driver.Driver.DestroyNetwork].
-func (d *Driver) DestroyNetwork(alloc string, reply func(error)) {
-	d.call(CallDestroyNetwork, "", reply, func(answer func(func())) {
-		var err error
-		if !d.Capabilities().MustCreateNetwork {
-			err = unsupported(CallDestroyNetwork)
-		}
-		delete(d.program.networks, alloc)
-		answer(func() { reply(err) })
-	})
-}
-
-func unsupported(call string) error {
-	return callError(call, driver.Unsupported, errors.New("the driver does not have the call"))
-}
