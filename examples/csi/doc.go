@@ -67,11 +67,11 @@
 // and rename it.
 //
 //	[
-//	  {"call": "NodeUnpublishVolume", "volume": "web", "delay": "5s"},
-//	  {"call": "NodeUnstageVolume", "fail": 3, "code": "UNAVAILABLE"}
+//	  {"call": "NodeUnpublishVolume", "delay": "5s"},
+//	  {"call": "NodeUnstageVolume", "fail": 3}
 //	]
 //
-// An entry without call or volume matches all of them. A call waits for delay, unless its caller
-// cancels it. The next fail calls are answered with code (INTERNAL by default) and have no effect, or
-// all calls if fail is -1. A change of the file restarts the count.
+// An entry without call matches all of them. A call waits for delay, unless its caller cancels it. The
+// next fail calls are answered with Internal and have no effect, or all calls if fail is -1. A change
+// of the file restarts the count.
 package main

@@ -18,16 +18,13 @@ import (
 
 // fault describes a fault of calls.
 type fault struct {
-	// Call and Volume select the calls with the fault. Empty values select all.
-	Call   string `json:"call"`
-	Volume string `json:"volume"`
+	// Call selects the calls with the fault. An empty value selects all.
+	Call string `json:"call"`
 	// Delay is how long a call waits.
 	Delay duration `json:"delay"`
 	// Fail is the number of calls that fail, counted from the change of the file. -1 means all
 	// calls.
 	Fail int `json:"fail"`
-	// Code is the gRPC code of the failure. 0 means Internal.
-	Code codes.Code `json:"code"`
 }
 
 // duration is a duration in the format of [time.ParseDuration].
@@ -85,7 +82,7 @@ func (f *faults) find(c call) (time.Duration, error) {
 		f.text, f.failed = text, map[int]int{}
 	}
 	i := slices.IndexFunc(all, func(one fault) bool {
-		return (one.Call == "" || one.Call == c.Name) && (one.Volume == "" || one.Volume == c.Volume)
+		return one.Call == "" || one.Call == c.Name
 	})
 	if i < 0 {
 		return 0, nil
@@ -95,8 +92,5 @@ func (f *faults) find(c call) (time.Duration, error) {
 		return time.Duration(one.Delay), nil
 	}
 	f.failed[i]++
-	if one.Code == codes.OK {
-		one.Code = codes.Internal
-	}
-	return time.Duration(one.Delay), status.Errorf(one.Code, "%s failed because of the file of faults", c.Name)
+	return time.Duration(one.Delay), status.Errorf(codes.Internal, "%s failed because of the file of faults", c.Name)
 }

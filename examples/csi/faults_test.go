@@ -25,11 +25,11 @@ func faultsOf(t *testing.T, text string) (*faults, func(string)) {
 // A fault fails as many calls as it states, and begins again when the file changes.
 func TestFaults_fail(t *testing.T) {
 	t.Parallel()
-	f, replace := faultsOf(t, `[{"call":"NodeStageVolume","volume":"web","fail":2,"code":"UNAVAILABLE"},{"call":"DeleteVolume","fail":-1}]`)
+	f, replace := faultsOf(t, `[{"call":"NodeStageVolume","fail":2},{"call":"DeleteVolume","fail":-1}]`)
 	stage := call{Name: nodeStage, Volume: "web"}
 	for range 2 {
-		must.Eq(t, codes.Unavailable, status.Code(f.act(t.Context(), stage)))
-		must.NoError(t, f.act(t.Context(), call{Name: nodeStage, Volume: "other"}))
+		must.Eq(t, codes.Internal, status.Code(f.act(t.Context(), stage)))
+		must.NoError(t, f.act(t.Context(), call{Name: nodeUnstage, Volume: "web"}))
 		must.Eq(t, codes.Internal, status.Code(f.act(t.Context(), call{Name: deleteVolume, Volume: "web"})))
 	}
 	must.NoError(t, f.act(t.Context(), stage))
@@ -47,7 +47,7 @@ func TestFaults_file(t *testing.T) {
 	must.NoError(t, os.Remove(f.path))
 	must.NoError(t, f.act(t.Context(), call{Name: nodeStage}))
 	must.NoError(t, (&faults{}).act(t.Context(), call{Name: nodeStage}))
-	for _, text := range []string{`[{"delay":"soon"}]`, `[{"dealy":"1s"}]`, `{`, `[{"code":"BAD"}]`} {
+	for _, text := range []string{`[{"delay":"soon"}]`, `[{"dealy":"1s"}]`, `{`} {
 		replace(text)
 		must.ErrorContains(t, f.act(t.Context(), call{Name: nodeStage}), "read the faults", must.Sprint(text))
 	}

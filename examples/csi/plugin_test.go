@@ -164,7 +164,7 @@ func TestPlugin_inFlight(t *testing.T) {
 	needMounts(t)
 	m := newMachine(t)
 	faults := m.path("faults")
-	must.NoError(t, os.WriteFile(faults, []byte(`[{"call":"NodeStageVolume","volume":"web","delay":"1h"}]`), 0o600))
+	must.NoError(t, os.WriteFile(faults, []byte(`[{"call":"NodeStageVolume","delay":"1h"}]`), 0o600))
 	u := user{
 		program: m.start(t, "-node-id", "a", "-create", "web,other", "-strict", m.path("log"), "-faults", faults), machine: m, volume: "web", node: "a", mode: singleWriter,
 	}

@@ -197,7 +197,7 @@ func (k *knowledge) waitResult() driver.ExitResult {
 func (d *Driver) Stop(id driver.TaskID, grace time.Duration, signal string, reply func(error)) {
 	d.callTask(CallStop, id, reply, func(k *knowledge, answer func(func())) {
 		t, m := k.task, d.program.machine
-		number, err := ParseSignal(signal, d.program.options.DefaultSignal)
+		number, err := ParseSignal(signal, SIGTERM)
 		switch {
 		case t.main.row.Ended:
 			answer(func() { reply(nil) })
@@ -323,7 +323,7 @@ func (d *Driver) Exec(id driver.TaskID, command []string, timeout time.Duration,
 			out := driver.Output{Stdout: fmt.Appendln(nil, command), Exit: p.row.Exit}
 			answer(func() { reply(out, nil) })
 		})
-		p.after(m.clock, d.program.options.ExecTakes, func() { m.exit(p, driver.ExitResult{}) })
+		p.after(m.clock, 0, func() { m.exit(p, driver.ExitResult{}) })
 		p.after(m.clock, timeout, func() { m.signal(p, SIGKILL, ByDriver) })
 	})
 }

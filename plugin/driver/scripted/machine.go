@@ -116,16 +116,6 @@ func (m *Machine) Process(id Identity) (Process, bool) {
 	return p.copyRow(), true
 }
 
-// ByPID returns the process that has the pid now.
-func (m *Machine) ByPID(pid int) (Process, bool) {
-	for _, p := range m.living {
-		if p.row.PID == pid {
-			return p.copyRow(), true
-		}
-	}
-	return Process{}, false
-}
-
 // Changes returns the changes of the process table, without the first n, in their order. The
 // caller must not write to them.
 func (m *Machine) Changes(n int) []Change { return slices.Clip(m.changes[n:]) }

@@ -24,9 +24,6 @@ type Program struct {
 
 // Install returns a driver's program on the machine. It has no process yet.
 func (m *Machine) Install(name string, options Options) *Program {
-	if options.DefaultSignal == 0 {
-		options.DefaultSignal = SIGTERM
-	}
 	p := &Program{
 		machine: m, name: name, options: options,
 		fingerprint: driver.Fingerprint{Health: driver.Healthy, Description: "Healthy"},

@@ -35,9 +35,6 @@ type Script struct {
 
 	// Child, if not nil, is a process that the task forks with setsid when it starts.
 	Child *Child `json:"child,omitempty"`
-	// UsedCPU and UsedRSS are the answers of TaskStats, in percent of a core and in bytes.
-	UsedCPU float64 `json:"used_cpu,omitempty"`
-	UsedRSS uint64  `json:"used_rss,omitempty"`
 
 	// RecoverError, if not empty, fails each RecoverTask of the task.
 	RecoverError string `json:"recover_error,omitempty"`
@@ -46,8 +43,6 @@ type Script struct {
 	WaitFailsAfterStop bool `json:"wait_fails_after_stop,omitempty"`
 	// StopLies: StopTask sends the signal and answers at once. It does not kill.
 	StopLies bool `json:"stop_lies,omitempty"`
-	// StatsCrash: TaskStats ends the driver's process.
-	StatsCrash bool `json:"stats_crash,omitempty"`
 }
 
 // Child is a process that outlives its task.
@@ -147,9 +142,7 @@ type Options struct {
 	Capabilities driver.Capabilities
 	// Fingerprint is the first report of the driver; nil is healthy. See [Program.SetFingerprint].
 	Fingerprint *driver.Fingerprint
-	// DefaultSignal is sent by StopTask without a signal; zero is SIGTERM.
-	DefaultSignal Signal
-	Parent        Parent
+	Parent      Parent
 	// Containers: the driver keeps each task in a cgroup of its own, below the cgroup of the task's
 	// config. The cgroup calls of [Machine] do not reach it. All processes of a container end with its
 	// first one. It needs a config with a cgroup, Capabilities without HostCgroup, and another Parent
@@ -161,8 +154,6 @@ type Options struct {
 	EarlyWait bool
 	// LeavesChildren: DestroyTask does not kill the children of a task.
 	LeavesChildren bool
-	// ExecTakes is how long a command runs that ExecTask starts. Its exit code is 0.
-	ExecTakes time.Duration
 
 	// Script returns what a task does; nil is the zero [Script]. It is called once for each
 	// StartTask.

@@ -223,32 +223,6 @@ func TestDriver_hangsAtEachCall(t *testing.T) {
 	}
 }
 
-// A hundred thousand fingerprints arrive in their order, until the stream is canceled.
-func TestDriver_floodOfFingerprints(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, scripted.Options{})
-	const flood = 100_000
-	var last string
-	count := 0
-	cancel := n.driver.Fingerprints(func(f driver.Fingerprint) {
-		if expected := fmt.Sprintf("%d reports follow", flood-count); count > 0 && f.Description != expected {
-			t.Fatalf("got %q in place of %q", f.Description, expected)
-		}
-		count++
-		last = f.Description
-	}, func(error) { t.Error("the stream ended") })
-	n.clock.pass(0)
-	must.EqOp(t, "Healthy", last)
-	n.driver.Flood(flood, 0)
-	n.clock.pass(0)
-	must.EqOp(t, flood+1, count)
-	must.EqOp(t, "0 reports follow", last)
-	cancel()
-	n.program.SetFingerprint(driver.Fingerprint{})
-	n.clock.pass(0)
-	must.EqOp(t, flood+1, count)
-}
-
 // Launches: one that hangs, one that fails, and one whose process is killed.
 func TestProgram_launches(t *testing.T) {
 	t.Parallel()
@@ -288,8 +262,7 @@ func TestMachine_pidIsReused(t *testing.T) {
 	must.NoError(t, err)
 	must.EqOp(t, first.PID, second.PID)
 	m.Signal(first, scripted.SIGKILL, scripted.ByClient)
-	p, ok := m.ByPID(first.PID)
-	must.True(t, ok)
+	p := m.Living()[0]
 	must.EqOp(t, "second", p.Command)
 	_, signalled := p.Signalled(scripted.SIGKILL)
 	must.False(t, signalled)

@@ -2,7 +2,6 @@ package scripted
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -35,8 +34,6 @@ func (d *Driver) Stats(id driver.TaskID, interval time.Duration, report func(dri
 		switch {
 		case k == nil:
 			s.end(notFound(CallStats))
-		case k.task.script.StatsCrash:
-			d.crash()
 		default:
 			k.task.measure(s, max(interval, time.Second), report)
 		}
@@ -50,19 +47,10 @@ func (t *task) measure(s *Stream, interval time.Duration, report func(driver.Usa
 	case t.main.row.Ended:
 		s.end(nil)
 	default:
-		usage := driver.Usage{Time: s.clock.Now(), CPUPercent: t.script.UsedCPU, RSS: t.script.UsedRSS}
+		usage := driver.Usage{Time: s.clock.Now()}
 		s.Send(func() { report(usage) })
 		after(s.clock, interval, func() { t.measure(s, interval, report) })
 	}
-}
-
-// Flood reports many different fingerprints of health Healthy, one after each interval.
-func (d *Driver) Flood(count int, interval time.Duration) {
-	if count <= 0 || !d.Alive() {
-		return
-	}
-	Report(d.Instance, driver.Fingerprint{Health: driver.Healthy, Description: fmt.Sprintf("%d reports follow", count-1)})
-	after(d.program.machine.clock, interval, func() { d.Flood(count-1, interval) })
 }
 
 // EndStreams ends the streams of fingerprints with an error. The driver works otherwise.

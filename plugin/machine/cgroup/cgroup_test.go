@@ -365,7 +365,7 @@ func TestCreate_limits(t *testing.T) {
 	} {
 		must.NoError(t, os.WriteFile(filepath.Join(top, file), nil, 0o644))
 	}
-	_, err = h.Create("a.b", cgroup.Limits{CPUShares: 262_144, MemoryBytes: 4096, MemoryReserved: 2048})
+	_, err = h.Create("a.b", cgroup.Limits{CPUShares: 262_144, MemoryBytes: 4096})
 	must.NoError(t, err)
 	for file, expected := range map[string]string{
 		task + "/memory.max": "4096",

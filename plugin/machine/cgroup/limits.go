@@ -19,8 +19,6 @@ type Limits struct {
 	// MemoryBytes is the most memory of all processes together. The kernel kills one of them when
 	// they need more.
 	MemoryBytes int64
-	// MemoryReserved is what the kernel takes from other groups first, in bytes.
-	MemoryReserved int64
 }
 
 // limit writes the limits. A file that does not exist has no controller here.
@@ -29,7 +27,6 @@ func (g *Group) limit(l Limits) error {
 	if g.v2 != "" {
 		files[filepath.Join(g.v2, "cpu.weight")] = weight(l.CPUShares)
 		files[filepath.Join(g.v2, "memory.max")] = l.MemoryBytes
-		files[filepath.Join(g.v2, "memory.low")] = l.MemoryReserved
 	}
 	for _, f := range g.v1 {
 		switch f.controller {
@@ -37,7 +34,6 @@ func (g *Group) limit(l Limits) error {
 			files[filepath.Join(f.path, "cpu.shares")] = l.CPUShares
 		case "memory":
 			files[filepath.Join(f.path, "memory.limit_in_bytes")] = l.MemoryBytes
-			files[filepath.Join(f.path, "memory.soft_limit_in_bytes")] = l.MemoryReserved
 		}
 	}
 	var failed []error
