@@ -205,7 +205,7 @@ func TestDevice_takeOver(t *testing.T) {
 			must.Eq(t, before, first(t, next.Device()))
 			must.SliceLen(t, 2, b.lines("config"))
 			_, err = next.Device().Reserve(t.Context(), []string{"lamp-1"})
-			must.NoError(t, err, must.Sprint("each process knows the device"))
+			must.NoError(t, err, must.Sprint("each process has the device"))
 		})
 	}
 }

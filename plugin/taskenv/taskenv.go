@@ -3,7 +3,7 @@
 //
 // A task gets the variables that users of the compatible scheduler expect:
 //
-//	NOMAD_ALLOC_DIR, NOMAD_TASK_DIR, NOMAD_SECRETS_DIR     folders, as the task sees them
+//	NOMAD_ALLOC_DIR, NOMAD_TASK_DIR, NOMAD_SECRETS_DIR     folders, as they are in the task
 //	NOMAD_ALLOC_ID, NOMAD_SHORT_ALLOC_ID, NOMAD_ALLOC_NAME, NOMAD_ALLOC_INDEX
 //	NOMAD_TASK_NAME, NOMAD_GROUP_NAME, NOMAD_JOB_ID, NOMAD_JOB_NAME
 //	NOMAD_NAMESPACE, NOMAD_DC, NOMAD_REGION

@@ -320,7 +320,7 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 				return status, err
 			},
 		}},
-		{name: "kills a task that it recovers and knows", fails: "D7", fault: broken{recover: func(b *broken, ctx context.Context, id driver.TaskID, h driver.Handle) error {
+		{name: "kills a task that it recovers and has", fails: "D7", fault: broken{recover: func(b *broken, ctx context.Context, id driver.TaskID, h driver.Handle) error {
 			if _, err := b.Driver.Inspect(ctx, id); err == nil {
 				return b.Driver.Stop(ctx, id, 0, "")
 			}

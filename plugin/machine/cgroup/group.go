@@ -185,7 +185,7 @@ func (g *Group) Wait(ctx context.Context) error {
 	}
 }
 
-// recheck is how often a wait looks again without an event. The kernel delays an event by up to 10 ms
+// recheck is the time after which a wait reads again without an event. The kernel delays an event by up to 10 ms
 // after the last one, and drops it if the group is removed in that time.
 const recheck = 2 * time.Second
 

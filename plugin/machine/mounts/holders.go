@@ -95,7 +95,7 @@ func (s *Search) Holders(ctx context.Context, path string) []Holder {
 	return p.found[path]
 }
 
-// look looks at all processes.
+// check reads all processes.
 func (p *pass) check() {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -85,7 +85,7 @@ func (s *shim) stop(sig unix.Signal, grace time.Duration) error {
 	return s.signal(unix.SIGCONT) // so that a stopped process receives the signal
 }
 
-// kill kills all processes of the task. The reaper sees their end.
+// kill kills all processes of the task. The reaper notices their end.
 func (s *shim) kill() {
 	if s.group == nil {
 		s.killTree()

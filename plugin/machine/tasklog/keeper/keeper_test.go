@@ -258,7 +258,7 @@ func TestStart_Refused(t *testing.T) {
 		"a program that ends": {
 			func(_ *node, command *keeper.Command) { command.Path = "/bin/true" }, "did not report that it is ready",
 		},
-		"a program that says something else": {
+		"a program that reports something else": {
 			func(_ *node, command *keeper.Command) { command.Path = "/bin/echo" }, "did not report that it is ready",
 		},
 	} {
