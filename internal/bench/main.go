@@ -1,10 +1,9 @@
 // Command bench measures the cost of the drainer and compares it with bounds.
 //
-//	go run ./internal/bench [-size small|full] [-json] [-run RE] [-counts] [-pairs N]
-//	go run ./internal/bench -table FILE...
+//	go run ./internal/bench [-size small|full] [-run RE...] [-counts] [-pairs N]
 //
 // It runs the Go benchmarks BenchmarkFigure of this package and of the packages that they measure,
-// and prints one table of figures, bounds and verdicts. Each figure runs in its own process with its
+// and prints one table of figures, bounds and verdicts in Markdown. Each figure runs in its own process with its
 // own time limit. A benchmark that fails is a broken figure. The exit code is 1 if a figure is broken.
 // The command needs the go command and, for the commit in the report, git.
 //
@@ -13,15 +12,14 @@
 // describes ratios and verdicts. The bounds are in bounds.go. With -counts the command measures only
 // counts.
 //
-// With -run it measures some figures: names from bounds.go, separated by |. Each part of a name is
+// With -run it measures some figures: names from bounds.go, separated by blanks. Each part of a name is
 // a regular expression that matches anywhere, and parts at the end may be omitted:
 // 'drains/cpu/max_parallel=1$/100-of-1000-' is one case. Figures in parentheses share a process
 // and its preparation: 'drains/(cpu|free)/max_parallel=1$'. -pairs changes the number of pairs of a
 // ratio. The largest figures take minutes for each pair.
 //
-// The full size takes hours. You can measure it in parts and write the result of each with -json to a
-// file. With -table the command joins such files of one commit and prints one table in Markdown.
-// After an interrupt (SIGINT) the command prints the figures so far.
+// The full size takes hours. You can measure it in parts. After an interrupt (SIGINT) the command prints
+// the figures so far.
 package main
 
 import (
@@ -49,16 +47,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	size := flags.String("size", string(measure.Small), "small, which takes some minutes, or full, which takes hours")
-	match := flags.String("run", "", "measure only these figures, for example 'idle|changed/rows'")
-	asJSON := flags.Bool("json", false, "print one object in JSON and nothing else")
+	match := flags.String("run", "", "measure only these figures, for example 'idle changed/rows'")
 	pairs := flags.String("pairs", "", fmt.Sprintf("the number of pairs of each ratio, %d or more (default %d)", measure.MinPairs, measure.DefaultPairs))
 	counts := flags.Bool("counts", false, "measure only counts, which are the same on every machine")
-	table := flags.Bool("table", false, "measure nothing, and print one table of the given files, which -json has written")
 	if err := flags.Parse(args); err != nil {
 		return 2
-	}
-	if *table {
-		return tabulate(flags.Args(), stdout, stderr)
 	}
 	s, err := measure.ParseSize(*size)
 	p, errPairs := measure.ParsePairs(*pairs)
@@ -76,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	figures := benchmarks{size: s, pairs: p, figures: names(bounds), progress: stderr}
 	if some {
-		figures.figures = alternatives(*match)
+		figures.figures = strings.Fields(*match)
 	}
 	figures.commit = commit(ctx)
 	results, err := figures.run(ctx)
@@ -89,42 +82,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
 	}
-	return report.conclude(stdout, stderr, *asJSON)
-}
-
-// conclude prints the report and returns the exit code.
-func (r *report) conclude(stdout, stderr io.Writer, asJSON bool) int {
-	write := r.writeTable
-	if asJSON {
-		write = r.writeJSON
-	}
-	err := write(stdout)
-	switch {
-	case err != nil:
+	if err := report.write(stdout); err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
-	case r.Broken > 0:
-		return 1
 	}
-	return 0
-}
-
-// alternatives splits the value of -run at each | outside of parentheses. Inside it belongs to a
-// regular expression.
-func alternatives(match string) (all []string) {
-	depth, from := 0, 0
-	for i, c := range match {
-		switch {
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case c == '|' && depth == 0:
-			all = append(all, match[from:i])
-			from = i + 1
-		}
-	}
-	return append(all, match[from:])
+	return min(1, report.Broken)
 }
 
 // names returns the names of the bounded benchmarks as patterns for -bench, without duplicates.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,32 +18,32 @@ import (
 
 // figure is one measured figure, compared with its bound.
 type figure struct {
-	What    string          `json:"what"`
-	Case    string          `json:"case"`
-	Unit    string          `json:"unit"`
-	Value   float64         `json:"value"`
-	Bound   float64         `json:"bound"`
-	Verdict measure.Verdict `json:"verdict"`
+	What    string
+	Case    string
+	Unit    string
+	Value   float64
+	Bound   float64
+	Verdict measure.Verdict
 	// Ratio is the measured ratio. It is nil for a count and for a benchmark that failed.
-	Ratio *measure.Ratio `json:"ratio,omitempty"`
+	Ratio *measure.Ratio
 	// Notes are the other metrics of the benchmark, by unit. They belong to its first figure.
-	Notes map[string]float64 `json:"notes,omitempty"`
+	Notes map[string]float64
 }
 
 // report is the result of one run.
 type report struct {
-	Size measure.Size `json:"size"`
+	Size measure.Size
 	// Pairs is the number of pairs of a ratio.
-	Pairs int `json:"pairs"`
+	Pairs int
 	// Commit is the measured commit, or empty if it is unknown.
-	Commit string `json:"commit"`
+	Commit string
 	// Go is the version of Go, Processors is the number of processors that were used.
-	Go         string `json:"go"`
-	Processors int    `json:"processors"`
+	Go         string
+	Processors int
 	// Unclear and Broken are the numbers of figures with these verdicts.
-	Unclear int      `json:"unclear"`
-	Broken  int      `json:"broken"`
-	Figures []figure `json:"figures"`
+	Unclear int
+	Broken  int
+	Figures []figure
 }
 
 // newReport compares the results with the bounds. A benchmark that failed is a broken figure. It is an
@@ -154,16 +155,22 @@ func notes(bounds []bound, r result) map[string]float64 {
 	return notes
 }
 
-// writeTable writes the report as a table in Markdown, with the numbers of its verdicts.
-func (r *report) writeTable(w io.Writer) error {
-	t := &table{run: *r}
+// write writes the report as a table in Markdown, with its commit, size, Go version and number of processors,
+// and the numbers of its verdicts.
+func (r *report) write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Of commit %s, size %s, %s, GOMAXPROCS=%d.\n\n", cmp.Or(r.Commit, "unknown"), r.Size, r.Go, r.Processors)
+	b.WriteString("| what | case | figure | bound | verdict | pairs | collector | other metrics |\n|---|---|---|---|---|---|---|---|\n")
+	escape := strings.NewReplacer("|", `\|`, "\n", " ") // a benchmark that failed may have "|" in its name
 	for _, f := range r.Figures {
-		t.rows = append(t.rows, tableRow{f, r.Pairs})
+		pairs := ""
+		if f.Ratio != nil && f.Ratio.Low != f.Ratio.High { // otherwise it was the same in all pairs
+			pairs = strconv.Itoa(r.Pairs)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %g | %s | %s | %s | %s |\n", escape.Replace(f.What), escape.Replace(f.Case), f.value(), f.Bound, f.Verdict, pairs, f.collector(), f.otherMetrics())
 	}
-	if err := t.write(w); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%d figures: %d broken, %d unclear\n", len(r.Figures), r.Broken, r.Unclear)
+	fmt.Fprintf(&b, "\n%d figures: %d broken, %d unclear\n", len(r.Figures), r.Broken, r.Unclear)
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -193,10 +200,4 @@ func (f figure) otherMetrics() string {
 		all = append(all, fmt.Sprintf("%.6g %s", f.Notes[unit], unit))
 	}
 	return strings.Join(all, ", ")
-}
-
-func (r *report) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }

@@ -18,15 +18,15 @@ type Ratio struct {
 	// Median is the median of the pairs' ratios. Low and High are the confidence interval of the
 	// median, at the level [Confidence]. Fewer than [MinPairs] pairs leave it open
 	// at one side or both.
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
+	Median float64
+	Low    float64
+	High   float64
 	// Base and With are the medians of the two sides without the collector. GC is the part of the
 	// collector in all CPU time, from 0 to 1: see [Cost]. All are zero if the ratio is not one of
 	// CPU times.
-	Base time.Duration `json:"base_ns,omitempty"`
-	With time.Duration `json:"with_ns,omitempty"`
-	GC   float64       `json:"gc,omitempty"`
+	Base time.Duration
+	With time.Duration
+	GC   float64
 }
 
 // Compare measures the baseline and the work in turn, in so many pairs: see [PairsOf]. The order
