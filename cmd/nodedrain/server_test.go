@@ -114,7 +114,7 @@ func selfSigned(t *testing.T) (cert, key string) {
 // awaitLeader waits until the only server of a cluster is its leader, and returns its name.
 func awaitLeader(ctx context.Context, c *client.Client) (name string, err error) {
 	for {
-		servers, err := c.RaftConfiguration(ctx)
+		servers, err := c.Servers().RaftConfiguration(ctx)
 		if err == nil && len(servers.Servers) == 1 && servers.Servers[0].Leader {
 			return servers.Servers[0].ID, nil
 		}
@@ -157,7 +157,7 @@ func TestServer_peerSecret(t *testing.T) {
 	line := "-data-dir " + filepath.Join(dir, "data")
 	code, errs := serve(t, line+" -peer-secret-file "+secret+" -join "+other.ServerAddr(), func(ctx context.Context, c *client.Client) error {
 		for {
-			servers, err := c.RaftConfiguration(ctx)
+			servers, err := c.Servers().RaftConfiguration(ctx)
 			if err == nil && len(servers.Servers) == 2 {
 				return nil
 			}

@@ -34,7 +34,7 @@ func (a Alloc) Stat(ctx context.Context, path string) (wire.FileInfo, error) {
 
 // Open reads a file. The caller closes it. A read that fails does not continue elsewhere.
 func (a Alloc) Open(ctx context.Context, path string) (io.ReadCloser, error) {
-	response, err := a.client.send(ctx, http.MethodGet, a.fs("cat"), url.Values{"path": {path}}, nil)
+	response, err := a.client.connection.send(ctx, http.MethodGet, a.fs("cat"), url.Values{"path": {path}}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 
 // Client sends requests to one server of a list, which forwards those that another server must
 // answer. When the connection is lost, it changes to the next server. It is safe for concurrent use.
-type Client struct{ *connection }
+type Client struct{ connection *connection }
 
 // New returns a client. It sends nothing yet.
 func New(c Config) (*Client, error) {
@@ -29,20 +29,20 @@ func New(c Config) (*Client, error) {
 			return nil, err
 		}
 	}
-	client := &Client{newConnection(bases, transport)}
+	at := newConnection(bases, transport)
 	if transport.TLSClientConfig != nil {
-		client.tls = transport.TLSClientConfig.Clone()
-		client.tls.NextProtos = []string{"http/1.1"}
+		at.tls = transport.TLSClientConfig.Clone()
+		at.tls.NextProtos = []string{"http/1.1"}
 	}
 	for name, value := range map[string]string{"region": c.Region, "namespace": c.Namespace} {
 		if value != "" {
-			client.fixed.Set(name, value)
+			at.fixed.Set(name, value)
 		}
 	}
 	if c.Token != "" {
-		client.header.Set("X-Nomad-Token", c.Token)
+		at.header.Set("X-Nomad-Token", c.Token)
 	}
-	return client, nil
+	return &Client{at}, nil
 }
 
 // Query holds the parameters of a read. The zero value reads the newest state.
@@ -137,7 +137,7 @@ func do[Body any](ctx context.Context, c *Client, method, path string, values ur
 	if err != nil {
 		return fmt.Errorf("encoding the request: %w", err)
 	}
-	response, err := c.send(ctx, method, path, values, text)
+	response, err := c.connection.send(ctx, method, path, values, text)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func do[Body any](ctx context.Context, c *Client, method, path string, values ur
 
 // read reads the text of the resource at a path.
 func read(ctx context.Context, c *Client, path string, values url.Values) (text []byte, a Answer, err error) {
-	response, err := c.send(ctx, http.MethodGet, path, values, nil)
+	response, err := c.connection.send(ctx, http.MethodGet, path, values, nil)
 	if err != nil {
 		return nil, a, err
 	}
@@ -168,7 +168,7 @@ func read(ctx context.Context, c *Client, path string, values url.Values) (text 
 
 // call sends a request. The answer's index is read of errors too.
 func call[T any](ctx context.Context, c *Client, method, path string, values url.Values, body []byte) (out T, a Answer, err error) {
-	response, err := c.send(ctx, method, path, values, body)
+	response, err := c.connection.send(ctx, method, path, values, body)
 	if err != nil {
 		return out, a, err
 	}

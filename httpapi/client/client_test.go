@@ -109,11 +109,11 @@ func TestClient_calls(t *testing.T) {
 		"GET /v1/evaluations":                        func(c *client.Client) error { _, _, err := c.Evaluations(ctx, client.Query{}); return err },
 		"GET /v1/evaluation/e":                       func(c *client.Client) error { _, _, err := c.Evaluation(ctx, "e", client.Query{}); return err },
 		"GET /v1/drains":                             func(c *client.Client) error { _, _, err := c.Drains(ctx, client.Query{}); return err },
-		"GET /v1/agent/self":                         func(c *client.Client) error { _, err := c.Self(ctx); return err },
-		"GET /v1/agent/members":                      func(c *client.Client) error { _, err := c.Members(ctx); return err },
-		"GET /v1/operator/raft/configuration?stale=": func(c *client.Client) error { _, err := c.RaftConfiguration(ctx); return err },
-		"POST /v1/operator/raft/join":                func(c *client.Client) error { return c.Join(ctx, wire.JoinRequest{ID: "s2"}) },
-		"DELETE /v1/operator/raft/peer?id=s2":        func(c *client.Client) error { return c.Remove(ctx, "s2") },
+		"GET /v1/agent/self":                         func(c *client.Client) error { _, err := c.Servers().Self(ctx); return err },
+		"GET /v1/agent/members":                      func(c *client.Client) error { _, err := c.Servers().Members(ctx); return err },
+		"GET /v1/operator/raft/configuration?stale=": func(c *client.Client) error { _, err := c.Servers().RaftConfiguration(ctx); return err },
+		"POST /v1/operator/raft/join":                func(c *client.Client) error { return c.Servers().Join(ctx, wire.JoinRequest{ID: "s2"}) },
+		"DELETE /v1/operator/raft/peer?id=s2":        func(c *client.Client) error { return c.Servers().Remove(ctx, "s2") },
 		"PUT /v1/search":                             func(c *client.Client) error { _, err := c.Search(ctx, wire.SearchRequest{}); return err },
 		"PUT /v1/node/n/drain": func(c *client.Client) error {
 			_, _, err := c.UpdateDrain(ctx, "n", wire.DrainRequest{}, "")
@@ -156,7 +156,7 @@ func TestClient_errors(t *testing.T) {
 		refused, is := errors.AsType[*client.Error](err)
 		must.True(t, is)
 		must.Eq(t, test.status, refused.Status)
-		must.EqError(t, c.Remove(t.Context(), "s"), test.want)
+		must.EqError(t, c.Servers().Remove(t.Context(), "s"), test.want)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestClient_errors(t *testing.T) {
 func TestClient_longError(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, client.Config{}, http.StatusInternalServerError, nil, strings.Repeat("x", 1<<20))
-	_, err := c.Self(t.Context())
+	_, err := c.Servers().Self(t.Context())
 	must.ErrorContains(t, err, "xxx")
 	must.Less(t, 20<<10, len(err.Error()))
 }
@@ -172,12 +172,12 @@ func TestClient_longError(t *testing.T) {
 func TestClient_noAnswer(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, client.Config{}, http.StatusOK, nil, "<html>")
-	_, err := c.Self(t.Context())
+	_, err := c.Servers().Self(t.Context())
 	must.ErrorContains(t, err, "reading the answer to GET /v1/agent/self")
 	must.False(t, client.Refused(err))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = c.Self(ctx)
+	_, err = c.Servers().Self(ctx)
 	must.ErrorIs(t, err, context.Canceled)
 }

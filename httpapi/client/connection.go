@@ -98,24 +98,24 @@ func (c *connection) use(i int) {
 }
 
 // Address is the URL of the server that the next request goes to.
-func (c *connection) Address() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.used.base.String()
+func (c *Client) Address() string {
+	c.connection.mu.Lock()
+	defer c.connection.mu.Unlock()
+	return c.connection.used.base.String()
 }
 
 // OnMove sets the function that reports moves, and replaces the one before; nil reports none. With
 // several addresses it is called before the first request to the next address, with one address
 // when the connection is lost. It is called by the goroutines that send requests. It must not send
 // requests.
-func (c *connection) OnMove(report func(Move)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.onMove = report
+func (c *Client) OnMove(report func(Move)) {
+	c.connection.mu.Lock()
+	defer c.connection.mu.Unlock()
+	c.connection.onMove = report
 }
 
 // Close closes idle connections.
-func (c *connection) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.connection.http.CloseIdleConnections() }
 
 // begin returns the address for a request, and reports the move to it.
 func (c *connection) begin() *address {

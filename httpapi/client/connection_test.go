@@ -81,7 +81,7 @@ func (w waiting) Read([]byte) (int, error) {
 func newClient(t *testing.T, s *servers, address string) (*Client, *[]string) {
 	t.Helper()
 	c := result.Of(New(Config{Address: address})).OK(t)
-	c.http.Transport = s
+	c.connection.http.Transport = s
 	moves := new([]string)
 	c.OnMove(func(m Move) { *moves = append(*moves, m.From+" to "+m.To) })
 	return c, moves
@@ -157,14 +157,14 @@ func TestClient_allAddressesFail(t *testing.T) {
 	t.Parallel()
 	s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": refuses, "s2": refuses, "s3": refuses}}
 	c, moves := newClient(t, s, "s1, s2,s3,")
-	_, err := c.Self(t.Context())
+	_, err := c.Servers().Self(t.Context())
 	must.ErrorContains(t, err, "connection refused")
 	must.Eq(t, []string{"GET s1", "GET s2", "GET s3"}, s.requests)
 	must.Eq(t, []string{oneToTwo, "http://s2 to http://s3"}, *moves)
 	must.Eq(t, "http://s1", c.Address())
 
 	s.answer["s1"] = answers(http.StatusOK, "{}")
-	result.Of(c.Self(t.Context())).OK(t)
+	result.Of(c.Servers().Self(t.Context())).OK(t)
 	must.Eq(t, "http://s3 to http://s1", (*moves)[2])
 }
 
@@ -247,7 +247,7 @@ func TestClient_interrupted(t *testing.T) {
 		c, moves := newClient(t, s, "s1,s2")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		_, err := c.Self(ctx)
+		_, err := c.Servers().Self(ctx)
 		must.ErrorIs(t, err, context.DeadlineExceeded)
 		must.Eq(t, []string{"GET s1"}, s.requests)
 		must.SliceEmpty(t, *moves)

@@ -59,7 +59,7 @@ func (a Alloc) Exec(ctx context.Context, r ExecRequest, s ExecStreams) (exitCode
 		return 0, fmt.Errorf("encoding the command: %w", err)
 	}
 	values := url.Values{"task": {r.Task}, "tty": {strconv.FormatBool(r.TTY)}, "command": {string(command)}}
-	conn, err := a.client.dialWebSocket(ctx, a.node("exec"), values)
+	conn, err := a.client.connection.dialWebSocket(ctx, a.node("exec"), values)
 	if err != nil {
 		return 0, err
 	}

@@ -53,7 +53,7 @@ func (q LogsQuery) values() url.Values {
 // context. A frame has at most one MiB of JSON.
 func (a Alloc) Logs(ctx context.Context, q LogsQuery) iter.Seq2[wire.StreamFrame, error] {
 	return func(yield func(wire.StreamFrame, error) bool) {
-		response, err := a.client.send(ctx, http.MethodGet, a.fs("logs"), q.values(), nil)
+		response, err := a.client.connection.send(ctx, http.MethodGet, a.fs("logs"), q.values(), nil)
 		if err == nil {
 			defer response.Body.Close()
 			if response.StatusCode != http.StatusOK {

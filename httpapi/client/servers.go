@@ -8,22 +8,28 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
+// Servers sends the requests about the servers. The zero value is not usable: see [Client.Servers].
+type Servers struct{ client *Client }
+
+// Servers returns the requests about the servers.
+func (c *Client) Servers() Servers { return Servers{c} }
+
 // Self describes the server that answers.
-func (c *Client) Self(ctx context.Context) (*wire.AgentSelf, error) {
-	self, _, err := get[*wire.AgentSelf](ctx, c, "/v1/agent/self", nil)
+func (s Servers) Self(ctx context.Context) (*wire.AgentSelf, error) {
+	self, _, err := get[*wire.AgentSelf](ctx, s.client, "/v1/agent/self", nil)
 	return self, err
 }
 
 // Members lists the servers, as the answering server has them.
-func (c *Client) Members(ctx context.Context) (*wire.ServerMembers, error) {
-	members, _, err := get[*wire.ServerMembers](ctx, c, "/v1/agent/members", nil)
+func (s Servers) Members(ctx context.Context) (*wire.ServerMembers, error) {
+	members, _, err := get[*wire.ServerMembers](ctx, s.client, "/v1/agent/members", nil)
 	return members, err
 }
 
 // RaftConfiguration lists the servers that the answering server has, and how each of them is. It
 // needs no leader.
-func (c *Client) RaftConfiguration(ctx context.Context) (*wire.RaftConfiguration, error) {
-	servers, _, err := get[*wire.RaftConfiguration](ctx, c, "/v1/operator/raft/configuration", Query{Stale: true}.values())
+func (s Servers) RaftConfiguration(ctx context.Context) (*wire.RaftConfiguration, error) {
+	servers, _, err := get[*wire.RaftConfiguration](ctx, s.client, "/v1/operator/raft/configuration", Query{Stale: true}.values())
 	return servers, err
 }
 
@@ -35,13 +41,13 @@ func Collect(ctx context.Context, c *Client) (*wire.Collected, error) {
 }
 
 // Join adds a server, or brings its address up to date.
-func (c *Client) Join(ctx context.Context, r wire.JoinRequest) error {
-	return do(ctx, c, http.MethodPost, "/v1/operator/raft/join", nil, r)
+func (s Servers) Join(ctx context.Context, r wire.JoinRequest) error {
+	return do(ctx, s.client, http.MethodPost, "/v1/operator/raft/join", nil, r)
 }
 
 // Remove takes a server away, by its id.
-func (c *Client) Remove(ctx context.Context, id string) error {
-	return do(ctx, c, http.MethodDelete, "/v1/operator/raft/peer", url.Values{"id": {id}}, wire.Nothing{})
+func (s Servers) Remove(ctx context.Context, id string) error {
+	return do(ctx, s.client, http.MethodDelete, "/v1/operator/raft/peer", url.Values{"id": {id}}, wire.Nothing{})
 }
 
 // Search lists ids that begin with a prefix.

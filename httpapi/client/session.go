@@ -25,18 +25,18 @@ func upgrades(t *http.Transport) *http.Transport {
 // error the next call uses the next address.
 func (s NodeSide) OpenSession(ctx context.Context) (*session.NodeEnd, error) {
 	c := s.client
-	at := c.begin()
+	at := c.connection.begin()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.base.JoinPath(s.path("/session")).String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
-	r.URL.RawQuery = c.fixed.Encode()
-	for name, v := range c.header {
+	r.URL.RawQuery = c.connection.fixed.Encode()
+	for name, v := range c.connection.header {
 		r.Header[name] = v
 	}
-	end, err := session.Dial(ctx, c.upgrades, r)
+	end, err := session.Dial(ctx, c.connection.upgrades, r)
 	if err != nil {
-		c.leave(at)
+		c.connection.leave(at)
 		return nil, fmt.Errorf("%s: %w", at.base, err)
 	}
 	return end, nil

@@ -19,7 +19,7 @@ func SaveSnapshot(ctx context.Context, c *Client, stale bool, to io.Writer) erro
 	if err := findServer(ctx, c); err != nil {
 		return err
 	}
-	response, err := c.send(ctx, http.MethodGet, snapshotPath, Query{Stale: stale}.values(), nil)
+	response, err := c.connection.send(ctx, http.MethodGet, snapshotPath, Query{Stale: stale}.values(), nil)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint
 	if err := findServer(ctx, c); err != nil {
 		return 0, err
 	}
-	once := &request{connection: c.connection, at: c.begin(), method: http.MethodPut, path: snapshotPath, stream: from}
+	once := &request{connection: c.connection, at: c.connection.begin(), method: http.MethodPut, path: snapshotPath, stream: from}
 	response, err := once.do(ctx)
 	if err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint
 // findServer changes to a server that answers. A request for a snapshot does not notice for a long time
 // that a server is silent.
 func findServer(ctx context.Context, c *Client) error {
-	response, err := c.send(ctx, http.MethodGet, "/v1/status/leader", nil, nil)
+	response, err := c.connection.send(ctx, http.MethodGet, "/v1/status/leader", nil, nil)
 	if err != nil {
 		return err
 	}

@@ -409,7 +409,7 @@ func TestCluster_survey(t *testing.T) {
 	client := api(t, rest[0])
 	result.Of(client.Register(t.Context(), testNode(1))).OK(t)
 	awaitSameState(t, w.agents...)
-	servers := result.Of(client.RaftConfiguration(t.Context())).OK(t)
+	servers := result.Of(client.Servers().RaftConfiguration(t.Context())).OK(t)
 	must.SliceLen(t, 3, servers.Servers)
 	for _, s := range servers.Servers {
 		must.True(t, s.Alive, must.Sprint(s.ID))
@@ -431,7 +431,7 @@ func TestCluster_survey(t *testing.T) {
 	})
 	must.NoError(t, leader.Stop())
 	eventually(t, "no leader", func() bool { return rest[0].Backend().Peers.Leader() == "" })
-	servers = result.Of(client.RaftConfiguration(t.Context())).OK(t)
+	servers = result.Of(client.Servers().RaftConfiguration(t.Context())).OK(t)
 	must.SliceLen(t, 3, servers.Servers)
 	for _, s := range servers.Servers {
 		must.Eq(t, s.ID == rest[0].Name(), s.Alive, must.Sprint(s.ID))
@@ -465,7 +465,7 @@ func TestCluster_joinLeaveRemove(t *testing.T) {
 	third := w.start(agent.Config{Name: "s5"})
 	ready(t, third)
 	w.network.isolate(third, true)
-	must.NoError(t, api(t, second).Remove(t.Context(), "s5"))
+	must.NoError(t, api(t, second).Servers().Remove(t.Context(), "s5"))
 	must.SliceLen(t, 2, second.Backend().Peers.Members())
 }
 

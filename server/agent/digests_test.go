@@ -78,7 +78,7 @@ func series(t *testing.T, a *agent.Agent, name string) string {
 // stateOf is what the leader's list of servers says about a server's state.
 func stateOf(t *testing.T, a *agent.Agent, name string) string {
 	t.Helper()
-	list, err := api(t, a).RaftConfiguration(t.Context())
+	list, err := api(t, a).Servers().RaftConfiguration(t.Context())
 	if err != nil {
 		return err.Error() // between two leaders
 	}

@@ -88,7 +88,7 @@ func matchTable(stubs []*wire.NodeListStub) *Table {
 
 // ownNode returns the id of the node of the agent that answers.
 func (c *Call) ownNode() (string, error) {
-	self, err := c.API.Self(c.Ctx)
+	self, err := c.API.Servers().Self(c.Ctx)
 	switch {
 	case err != nil:
 		return "", Errorf("Error querying agent info: failed querying self endpoint: %v", err)

@@ -29,7 +29,7 @@ func Members() *cli.Command {
 }
 
 func members(c *cli.Call) error {
-	servers, err := c.API.RaftConfiguration(c.Ctx)
+	servers, err := c.API.Servers().RaftConfiguration(c.Ctx)
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying servers: %v", err)
@@ -120,7 +120,7 @@ func Join() *cli.Command {
 `,
 		Args: "NAME ADDRESS", Connects: true,
 		Run: func(c *cli.Call) error {
-			if err := c.API.Join(c.Ctx, wire.JoinRequest{ID: c.Args[0], Address: c.Args[1]}); err != nil {
+			if err := c.API.Servers().Join(c.Ctx, wire.JoinRequest{ID: c.Args[0], Address: c.Args[1]}); err != nil {
 				return cli.Errorf("Error joining: %v", err)
 			}
 			fmt.Fprintf(c.Out, "Server %q is a member of the cluster\n", c.Args[0])
@@ -140,7 +140,7 @@ func Remove() *cli.Command {
 `,
 		Args: "NAME", Connects: true,
 		Run: func(c *cli.Call) error {
-			if err := c.API.Remove(c.Ctx, c.Args[0]); err != nil {
+			if err := c.API.Servers().Remove(c.Ctx, c.Args[0]); err != nil {
 				return cli.Errorf("Error removing server: %v", err)
 			}
 			fmt.Fprintf(c.Out, "Server %q is no longer a member of the cluster\n", c.Args[0])
