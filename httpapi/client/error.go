@@ -15,7 +15,7 @@ type Error struct {
 	Body   string
 }
 
-// Error returns the text that users of the compatible client know.
+// Error returns the text that the compatible client prints.
 func (e *Error) Error() string {
 	return fmt.Sprintf("Unexpected response code: %d (%s)", e.Status, e.Body)
 }

@@ -35,7 +35,7 @@ type Allocation struct {
 	// TaskStates are those that the client reported, or are derived from ClientStatus, by task.
 	TaskStates map[string]*TaskState `json:",omitempty"`
 
-	// Unreadable says why the client of the node cannot read the allocation, or is empty. The client
+	// Unreadable is why the client of the node cannot read the allocation, or is empty. The client
 	// reports it as failed with this reason. Only [AllocChanges] have it. Ours.
 	Unreadable string `json:",omitempty"`
 
@@ -62,7 +62,7 @@ type Allocation struct {
 	ModifyTime int64 `json:",omitempty"`
 }
 
-// DesiredTransition is the change that the servers want of an allocation. Its first five keys are
+// DesiredTransition is the change that the servers request of an allocation. Its first five keys are
 // always there; null means no.
 type DesiredTransition struct {
 	Migrate                 *bool
@@ -100,7 +100,7 @@ type AllocationListStub struct {
 	TaskGroup          string
 	DesiredStatus      string
 	DesiredDescription string
-	// DesiredTransition is nil unless the servers want a change. Ours: the reference's list does
+	// DesiredTransition is nil unless the servers request a change. Ours: the reference's list does
 	// not have it.
 	DesiredTransition  *DesiredTransition `json:",omitempty"`
 	ClientStatus       string
@@ -188,7 +188,7 @@ func newAllocatedResources(a *cluster.Allocation) *AllocatedResources {
 	return w
 }
 
-// clientDescription is what the client said, or what follows from its status.
+// clientDescription is what the client reported, or what follows from its status.
 func clientDescription(a *cluster.Allocation) string {
 	if a.ClientDescription != "" {
 		return a.ClientDescription

@@ -12,12 +12,12 @@ import (
 
 // AllocChanges answers GET /v1/node/{id}/allocations?changes. Ours.
 type AllocChanges struct {
-	// ClusterID is the id of the cluster, or empty if the server does not know it.
+	// ClusterID is the id of the cluster, or empty if the server does not have it.
 	ClusterID string
-	// Index is that of the state. The next question names it.
+	// Index is that of the state. The next request names it.
 	Index uint64
-	// Complete says that Allocs are all allocations of the node that are not client-terminal.
-	// Otherwise they are those that the servers have changed since the index of the question, in any
+	// Complete means that Allocs are all allocations of the node that are not client-terminal.
+	// Otherwise they are those that the servers have changed since the index of the request, in any
 	// status.
 	Complete bool
 	Allocs   []*Allocation
@@ -25,8 +25,8 @@ type AllocChanges struct {
 	// answer is complete, and if no allocation that its client may still run was deleted.
 	Live []string `json:",omitzero"`
 
-	// Nameless says of each allocation whose id the reader of the answer cannot read why. Its client cannot
-	// report it, and cannot know whether it runs it.
+	// Nameless has the reason for each allocation whose id the reader of the answer cannot read. Its client cannot
+	// report it, and cannot find out whether it runs it.
 	Nameless []string `json:"-"`
 }
 
@@ -49,7 +49,7 @@ func NewNodeAllocations(allocs []*cluster.Allocation, region string) []*Allocati
 
 // ReadAllocChanges reads an AllocChanges, or the answer of an older server: the list of all allocations
 // of the node, without the id of a cluster and an index. It reads each allocation separately. If a
-// field of one cannot be read, the field is zero, and Unreadable says why. The error is about the
+// field of one cannot be read, the field is zero, and Unreadable is the reason. The error is about the
 // answer as a whole.
 func ReadAllocChanges(text []byte) (*AllocChanges, error) {
 	c := new(AllocChanges)

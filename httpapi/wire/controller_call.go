@@ -12,7 +12,7 @@ type ControllerCall struct {
 	PluginID  string
 	// NodeID is the node to which the volume is attached, or from which it is detached.
 	NodeID string
-	// NoController says that no healthy controller of the plugin attaches volumes. The next attempt waits for
+	// NoController means that no healthy controller of the plugin attaches volumes. The next attempt waits for
 	// one.
 	NoController bool
 	// Failures counts the attempts, all of which failed. A new leader counts from zero. Without any, the
@@ -23,7 +23,7 @@ type ControllerCall struct {
 	ControllerNodeID string
 	LastError        string
 	LastAt           Time
-	// NextAt is when the next attempt begins at the earliest, and InFlight says that one has begun.
+	// NextAt is when the next attempt begins at the earliest, and InFlight means that one has begun.
 	NextAt   Time
 	InFlight bool
 }

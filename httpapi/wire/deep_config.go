@@ -37,7 +37,7 @@ func LeftOut(config json.RawMessage) bool {
 	return json.Unmarshal(config, &keys) == nil && len(keys) == 1 && keys[leftOutKey] != nil
 }
 
-// readableConfig returns the config, or an object that says why the answer leaves it out.
+// readableConfig returns the config, or an object with the reason why the answer leaves it out.
 func readableConfig(config json.RawMessage) json.RawMessage {
 	why := unreadable(config)
 	if why == "" {

@@ -27,7 +27,7 @@ type NodeDevice struct {
 	Locality *NodeDeviceLocality
 }
 
-// NodeDeviceLocality says where a device is.
+// NodeDeviceLocality is where a device is.
 type NodeDeviceLocality struct{ PciBusID string }
 
 // Attribute is a fact about a device. One of its values is not nil.
@@ -266,7 +266,7 @@ type StatValue struct {
 	IntDenominatorVal   *int64   `json:",omitempty"`
 	StringVal           *string  `json:",omitempty"`
 	BoolVal             *bool    `json:",omitempty"`
-	// Unit is the unit of a number, such as "MiB". Desc says in words what was measured.
+	// Unit is the unit of a number, such as "MiB". Desc describes what was measured.
 	Unit string `json:",omitempty"`
 	Desc string `json:",omitempty"`
 }

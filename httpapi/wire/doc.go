@@ -27,11 +27,11 @@
 //
 // [NodeDrain], [DrainList], [Drain], [DrainProgress] and [DrainAlloc] show a [rules.Report]
 // of a drain. [RegisterRequest], [HeartbeatResponse] and [AllocsRequest] are for clients,
-// [JoinRequest] for a server that wants to join.
+// [JoinRequest] for a server that joins.
 //
 // # Conversions
 //
 // Functions that begin with New convert an object of package cluster to a shape. A method with the
 // name of the object converts back, and returns an error if the shape is invalid. It drops fields
-// that the object lacks: [Job.Job] says which of them matter.
+// that the object lacks: [Job.Job] describes which of them matter.
 package wire

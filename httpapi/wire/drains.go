@@ -31,7 +31,7 @@ type NodeDrain struct {
 	// where Progress is.
 	Allocs []DrainAlloc
 	// ControllerCalls are the calls of controllers that fail: those that attach a volume to the node or
-	// detach it, and those for volumes that groups with an allocation in Allocs ask for.
+	// detach it, and those for volumes that groups with an allocation in Allocs request.
 	ControllerCalls []ControllerCall `json:",omitempty"`
 	// Recent are records of drains that have ended, newest first, the one in Drain not
 	// among them.

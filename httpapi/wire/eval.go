@@ -16,7 +16,7 @@ type Evaluation struct {
 	PreviousEval      string         `json:",omitempty"`
 	BlockedEval       string         `json:",omitempty"`
 	QueuedAllocations map[string]int `json:",omitempty"`
-	// FailedTGAllocs says, by group, why allocations cannot be placed. It is computed for
+	// FailedTGAllocs has, by group, the reason why allocations cannot be placed. It is computed for
 	// evaluations that are blocked, and for those that made a blocked one.
 	FailedTGAllocs map[string]*AllocationMetric `json:",omitempty"`
 	// RelatedEvals are the evaluations before and after this one, if the request had related=true.

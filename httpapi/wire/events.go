@@ -1,6 +1,6 @@
 package wire
 
-// Events is one line of GET /v1/event/stream: the events of an index. A line without fields says that
+// Events is one line of GET /v1/event/stream: the events of an index. A line without fields means that
 // the stream is alive.
 type Events struct {
 	Index  uint64  `json:",omitempty"`

@@ -37,7 +37,7 @@ type Job struct {
 	// The servers set the following fields.
 	Stop *bool
 	// SubmitTime is in Unix nanoseconds. It is zero in the job of an allocation, and if no evaluation
-	// and no allocation tells. The reference's command reads it of every job.
+	// and no allocation shows it. The reference's command reads it of every job.
 	SubmitTime *int64
 	// Status is pending, running or dead.
 	Status            *string
@@ -94,7 +94,7 @@ type Network struct {
 	ReservedPorts []Nothing `json:",omitempty"`
 }
 
-// RestartPolicy says how often a client restarts a failed task. A nil field is taken from the
+// RestartPolicy is how often a client restarts a failed task. A nil field is taken from the
 // group's policy, then from the default of the job's type.
 type RestartPolicy struct {
 	Attempts *int
@@ -169,7 +169,7 @@ type MigrateStrategy struct {
 	HealthyDeadline *time.Duration
 }
 
-// EphemeralDisk says what happens to a group's data when it moves.
+// EphemeralDisk describes what happens to a group's data when it moves.
 type EphemeralDisk struct {
 	Sticky  *bool
 	Migrate *bool
@@ -227,7 +227,7 @@ type JobSummary struct {
 	ControllerCalls []ControllerCall `json:",omitempty"`
 }
 
-// GroupGivenUp says that the scheduler does not replace allocations of a group any more. It does again when
+// GroupGivenUp means that the scheduler does not replace allocations of a group any more. It does again when
 // the tasks or the disk of the group change, or the job is purged and registered again. Ours.
 type GroupGivenUp struct {
 	// Slots is how many slots of the group stay empty, and Failed how many allocations have failed for good
@@ -240,7 +240,7 @@ type GroupGivenUp struct {
 	// AllocID and NodeID are the allocation that failed last.
 	AllocID string
 	NodeID  string
-	// Task, Event, Message and At say how it failed, in the words of its client: the type, the text and the
+	// Task, Event, Message and At describe how it failed, in the words of its client: the type, the text and the
 	// time of an event of the task. Without any, as of a simulated client, all but Message are zero.
 	Task    string
 	Event   string

@@ -48,7 +48,7 @@ type Node struct {
 	// DrainID is the running drain, or empty. Ours.
 	DrainID string `json:",omitempty"`
 
-	// ReportsDrivers says that Drivers are all drivers of the node. Without it the node counts as one
+	// ReportsDrivers means that Drivers are all drivers of the node. Without it the node counts as one
 	// with every driver. Ours.
 	ReportsDrivers bool `json:",omitempty"`
 	Drivers        map[string]*Driver

@@ -12,7 +12,7 @@ type AgentConfig struct {
 	Region     string
 	Datacenter string
 	Name       string
-	// UI tells the command to show no hints of a web interface: there is none.
+	// UI makes the command show no hints of a web interface: there is none.
 	UI AgentUI
 }
 
@@ -79,19 +79,19 @@ type RaftServer struct {
 	// MinVersion and MaxVersion are the cluster versions that the server understands, or
 	// zero if it does not answer. Ours.
 	MinVersion, MaxVersion uint64
-	// LastContact is when a server last heard from this one, if it does not answer, or null if none
-	// knows. The leader knows it, at the earliest since it leads. Ours.
+	// LastContact is when a server last had contact with this one, if it does not answer, or null if none
+	// has it. The leader has it, at the earliest since it leads. Ours.
 	LastContact Time
 	// Alive reports whether the server answered the one that answers this. The fields after it mean
 	// nothing unless it did. Started is the start of its process and Build its build. AppliedIndex is
-	// its newest applied entry: zero from an older server, which does not tell these. Behind is how many
+	// its newest applied entry: zero from an older server, which does not report these. Behind is how many
 	// entries of the leader it has not applied; without a leader, of the newest log. Ours.
 	Alive        bool
 	Started      Time
 	Build        string
 	AppliedIndex uint64
 	Behind       uint64
-	// State says how the server's state compared to those of the others at the raft index
+	// State is how the server's state compared to those of the others at the raft index
 	// StateIndex: same, differs, undecided, or empty if it was not compared. Ours.
 	State      string
 	StateIndex uint64

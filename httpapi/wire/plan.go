@@ -3,21 +3,21 @@ package wire
 // JobPlanRequest is the body of PUT /v1/job/{id}/plan.
 type JobPlanRequest struct {
 	Job *Job
-	// Diff asks for [JobPlanResponse].Diff.
+	// Diff requests [JobPlanResponse].Diff.
 	Diff bool
 }
 
-// JobPlanResponse says what a registration would do.
+// JobPlanResponse describes what a registration would do.
 type JobPlanResponse struct {
 	// JobModifyIndex is that of the registered job, or zero if there is none.
 	JobModifyIndex uint64
 	// CreatedEvals has the blocked evaluation that the plan would make, if any. Its id changes with
 	// each request.
 	CreatedEvals []*Evaluation
-	// Diff compares the job with the registered one; nil if the request did not ask.
+	// Diff compares the job with the registered one; nil if the request has no Diff.
 	Diff        *JobDiff
 	Annotations *PlanAnnotations
-	// FailedTGAllocs says, by group, why allocations could not be placed.
+	// FailedTGAllocs has, by group, the reason why allocations could not be placed.
 	FailedTGAllocs map[string]*AllocationMetric
 	// NextPeriodicLaunch is always null: there are no periodic jobs.
 	NextPeriodicLaunch Time
@@ -56,7 +56,7 @@ type DesiredUpdates struct {
 	RescheduleLater   uint64
 }
 
-// DiffType says how two versions of a part of a job differ.
+// DiffType is how two versions of a part of a job differ.
 type DiffType string
 
 // The types of differences.

@@ -99,7 +99,7 @@ type Resources struct {
 	IOPS        *int64
 	// Networks of a task are read only to refuse ports.
 	Networks []*Network `json:",omitempty"`
-	// Devices are what a task of a job asks for. Those of a task without a driver are counted as thousandths
+	// Devices are what a task of a job requests. Those of a task without a driver are counted as thousandths
 	// of GPUs.
 	Devices []DeviceRequest `json:",omitempty"`
 	// GPU is in thousandths of a device. Ours.

@@ -1,8 +1,8 @@
 package wire
 
-// AllocationMetric counts the nodes that could take an allocation of a group, and says why the others
-// could not. The reference stores it when it plans; our servers compute it from the state when they are
-// asked.
+// AllocationMetric counts the nodes that could take an allocation of a group, and has the reasons why the others
+// could not. The reference stores it when it plans; our servers compute it from the state for each
+// request.
 type AllocationMetric struct {
 	// NodesEvaluated counts the ready nodes in the job's datacenters and pool. NodesInPool counts
 	// those in its pool, in any datacenter.

@@ -43,7 +43,7 @@ type CSIInfo struct {
 	NodeInfo                 *CSINodeInfo       `json:",omitempty"`
 }
 
-// CSINodeInfo is what a plugin that mounts volumes says.
+// CSINodeInfo describes a plugin that mounts volumes.
 type CSINodeInfo struct {
 	// ID is what the plugin calls the node.
 	ID string
@@ -53,7 +53,7 @@ type CSINodeInfo struct {
 	RequiresNodeStageVolume bool
 }
 
-// CSIControllerInfo is what a controller says.
+// CSIControllerInfo describes a controller.
 type CSIControllerInfo struct {
 	SupportsAttachDetach   bool
 	SupportsReadOnlyAttach bool

@@ -28,7 +28,7 @@ type ExecInput struct {
 type ExecOutput struct {
 	Stdout *ExecData `json:"stdout,omitempty"`
 	Stderr *ExecData `json:"stderr,omitempty"`
-	// Exited says that the command has ended. Result is set then, and no message follows.
+	// Exited means that the command has ended. Result is set then, and no message follows.
 	Exited bool        `json:"exited,omitempty"`
 	Result *ExecResult `json:"result,omitempty"`
 }

@@ -28,7 +28,7 @@ type Volume struct {
 	Capacity   int64
 	Topologies []Topology
 	// RequestedTopologies are read in a registration without Topologies, as the reference's command sends
-	// them: those that are required say where the volume can be reached.
+	// them: those that are required are where the volume can be reached.
 	RequestedTopologies *TopologyRequest `json:",omitempty"`
 
 	// The following fields are only in answers.
@@ -54,7 +54,7 @@ type Volume struct {
 
 // VolumeHealth sums up the storage plugin of a volume.
 type VolumeHealth struct {
-	// Schedulable says that an allocation could use the volume on some node, if a claim is free.
+	// Schedulable means that an allocation could use the volume on some node, if a claim is free.
 	Schedulable         bool
 	Provider            string
 	ControllerRequired  bool
@@ -72,16 +72,16 @@ type VolumeCapability struct {
 	AttachmentMode string
 }
 
-// MountOptions say how a file system is mounted.
+// MountOptions describe how a file system is mounted.
 type MountOptions struct {
 	FSType     string
 	MountFlags []string
 }
 
-// Topology says where a volume or a node is.
+// Topology is where a volume or a node is.
 type Topology struct{ Segments map[string]string }
 
-// TopologyRequest says where a volume can be reached. Preferred places have no effect.
+// TopologyRequest is where a volume can be reached. Preferred places have no effect.
 type TopologyRequest struct {
 	Required  []Topology
 	Preferred []Topology
@@ -101,9 +101,9 @@ type VolumeClaim struct {
 	// 3 ready to free, 4 unpublishing. StateDescription is its name.
 	State            uint8
 	StateDescription string
-	// Waits says what the claim waits for if the servers cannot reach its node, or is empty.
+	// Waits is what the claim waits for if the servers cannot reach its node, or is empty.
 	Waits string `json:",omitempty"`
-	// Controller says that a controller attaches the volume, and Attached that it has.
+	// Controller means that a controller attaches the volume, and Attached that it has.
 	Controller bool
 	Attached   bool
 	// ExternalNodeID is what the plugin calls the node.

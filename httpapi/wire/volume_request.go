@@ -61,7 +61,7 @@ type VolumeHold struct {
 	Volume    string
 	// AllocID is the allocation that used the volume.
 	AllocID string
-	// Path is the busy mount target, or empty. Reason says what the client waits for.
+	// Path is the busy mount target, or empty. Reason is what the client waits for.
 	Path   string
 	Reason string
 	Since  Time
