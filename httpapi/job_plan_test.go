@@ -63,9 +63,9 @@ func TestReferenceClient_JobPlan(t *testing.T) {
 	must.SliceLen(t, 1, more.CreatedEvals)
 	must.Eq(t, "blocked", more.CreatedEvals[0].Status)
 	registered := w.Job(withCount(job, 10))
-	made := w.schedule(registered)
-	must.Len(t, 5, made.Places)
-	must.Eq(t, 2, made.Eval.Queued["web"])
+	planned := w.schedule(registered)
+	must.Len(t, 5, planned.Places)
+	must.Eq(t, 2, planned.Eval.Queued["web"])
 
 	fewer := result.Read(jobs.Plan(newJob(2, 1000), false, nil)).OK(t)
 	must.Eq(t, &api.DesiredUpdates{Ignore: 2, Stop: 6}, fewer.Annotations.DesiredTGUpdates["web"])

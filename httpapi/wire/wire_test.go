@@ -137,9 +137,9 @@ func TestNode_OmitsItsSecret(t *testing.T) {
 	n := observed()
 	n.Drain = &cluster.Drain{ID: "d1", Keys: []string{"key of a request"}}
 	for _, v := range []any{wire.NewNode(n), wire.NewNodeListStub(n), wire.NewDrain(n.Drain)} {
-		said := string(encode(t, v))
-		must.StrNotContains(t, said, n.SecretID)
-		must.StrNotContains(t, said, "key of a request")
+		text := string(encode(t, v))
+		must.StrNotContains(t, text, n.SecretID)
+		must.StrNotContains(t, text, "key of a request")
 	}
 }
 

@@ -211,11 +211,11 @@ func TestRun_refuses(t *testing.T) {
 
 // Each bound has a description, and each figure has a bound.
 func TestBounds(t *testing.T) {
-	seen := map[[2]string]bool{}
+	listed := map[[2]string]bool{}
 	for _, b := range bounds() {
 		must.NotEq(t, "", b.what)
-		must.False(t, seen[[2]string{b.name, b.unit}], must.Sprint(b.name, b.unit))
-		seen[[2]string{b.name, b.unit}] = true
+		must.False(t, listed[[2]string{b.name, b.unit}], must.Sprint(b.name, b.unit))
+		listed[[2]string{b.name, b.unit}] = true
 	}
 	for _, f := range figures() { // a figure without a bound would not run
 		must.True(t, slices.ContainsFunc(bounds(), func(b bound) bool { return strings.Split(b.name, "/")[0] == f.name }), must.Sprint(f.name))

@@ -104,7 +104,7 @@ func (s *lossSite) leads() {
 func (s *lossSite) wipe() {
 	s.t.Helper()
 	must.NoError(s.t, s.server.Process.Kill())
-	_ = s.server.Wait() // the error only says that it was killed
+	_ = s.server.Wait() // the error is only that it was killed
 	must.NoError(s.t, os.RemoveAll(filepath.Join(s.dir, "server")))
 	s.beginServer()
 	s.leads()

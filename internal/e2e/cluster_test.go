@@ -112,7 +112,7 @@ func (s *servers) start(p *serverProcess) {
 func (s *servers) kill(p *serverProcess) {
 	s.t.Helper()
 	must.NoError(s.t, p.command.Process.Kill())
-	_ = p.command.Wait() // the error only says that it was killed
+	_ = p.command.Wait() // the error is only that it was killed
 	p.command = nil
 }
 
@@ -131,8 +131,8 @@ func (s *servers) stop() {
 			s.kill(p)
 		}
 		if s.t.Failed() {
-			if said, err := os.ReadFile(p.logs.Name()); err == nil {
-				s.t.Logf("%s said:\n%s", p.Name, said)
+			if text, err := os.ReadFile(p.logs.Name()); err == nil {
+				s.t.Logf("%s logged:\n%s", p.Name, text)
 			}
 		}
 		_ = p.logs.Close()

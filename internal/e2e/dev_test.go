@@ -24,7 +24,7 @@ type trial struct {
 	*servers
 	binary, dir, address string
 	process              *exec.Cmd // nil while none runs
-	said                 *output
+	printed              *output
 	api                  *api.Client
 }
 
@@ -56,11 +56,11 @@ func (d *trial) command(args ...string) *exec.Cmd {
 // begin starts it, and waits until its jobs run.
 func (d *trial) begin(args ...string) {
 	d.t.Helper()
-	d.said = new(output)
+	d.printed = new(output)
 	d.process = d.command(append(args, "-addr", d.address)...)
-	d.process.Stdout, d.process.Stderr = d.said, d.said
+	d.process.Stdout, d.process.Stderr = d.printed, d.printed
 	must.NoError(d.t, d.process.Start())
-	d.await("the guide", func() bool { return strings.Contains(d.said.String(), "Ctrl-C ends all of it.") })
+	d.await("the guide", func() bool { return strings.Contains(d.printed.String(), "Ctrl-C ends all of it.") })
 	secret, err := os.ReadFile(filepath.Join(d.dir, "token"))
 	must.NoError(d.t, err)
 	d.api, err = api.NewClient(&api.Config{Address: "http://" + d.address, SecretID: strings.TrimSpace(string(secret))})
@@ -71,7 +71,7 @@ func (d *trial) begin(args ...string) {
 func (d *trial) end() {
 	d.t.Helper()
 	must.NoError(d.t, d.process.Process.Signal(syscall.SIGTERM))
-	must.NoError(d.t, d.process.Wait(), must.Sprint(d.said.String()))
+	must.NoError(d.t, d.process.Wait(), must.Sprint(d.printed.String()))
 	d.process = nil
 	d.nothingLeft()
 }
@@ -152,7 +152,7 @@ func TestDev(t *testing.T) {
 	t.Parallel()
 	d := newTrial(t)
 	d.begin()
-	must.RegexMatch(t, regexp.MustCompile(`2 nodes, 7 tasks`), d.said.String())
+	must.RegexMatch(t, regexp.MustCompile(`2 nodes, 7 tasks`), d.printed.String())
 	// A user who could join the servers could run tasks with the rights of the driver, which may be
 	// root's: there is no port for other servers.
 	must.Eq(t, []string{d.address}, listeners(t, d.process.Process.Pid))
@@ -189,7 +189,7 @@ func TestDev(t *testing.T) {
 	for _, args := range [][]string{{}, {"-simulated"}} {
 		d.begin(args...)
 		must.NoError(t, d.process.Process.Signal(syscall.SIGKILL))
-		_ = d.process.Wait() // the error only says that it was killed
+		_ = d.process.Wait() // the error is only that it was killed
 		d.process = nil
 		must.SliceNotEmpty(t, d.left(), must.Sprint("tasks run on"))
 	}
@@ -201,7 +201,7 @@ func TestDev(t *testing.T) {
 	}
 	// After a second signal the tasks get no more time.
 	must.NoError(t, d.process.Process.Signal(syscall.SIGTERM))
-	d.await("the first signal", func() bool { return strings.Contains(d.said.String(), "Ending all tasks.") })
+	d.await("the first signal", func() bool { return strings.Contains(d.printed.String(), "Ending all tasks.") })
 	d.end()
 }
 
@@ -212,7 +212,7 @@ func TestDev_simulated(t *testing.T) {
 	t.Parallel()
 	d := newTrial(t)
 	d.begin("-simulated", "-nodes", "3")
-	must.StrContains(t, d.said.String(), "A cluster of simulated tasks: 1 server, 3 nodes, 7 tasks without processes")
+	must.StrContains(t, d.printed.String(), "A cluster of simulated tasks: 1 server, 3 nodes, 7 tasks without processes")
 	var node string
 	for _, allocs := range d.running("web") {
 		node = allocs[0].NodeID

@@ -48,7 +48,7 @@ func TestLostLog(t *testing.T) {
 			for range 2 {
 				s.start(second)
 				must.Eq(t, 1, s.exits(second))
-				must.StrNotContains(t, second.said(), "goroutine ")
+				must.StrNotContains(t, second.logged(), "goroutine ")
 				line := second.lastLine("server recover -discard")
 				must.StrContains(t, line, filepath.Join(second.DataDir, "raft", "log.db")+" is missing or empty")
 				t.Logf("%s ended: %s", second.Name, line)

@@ -153,7 +153,7 @@ func (s *site) begin(n *realNode) {
 func (s *site) crash(n *realNode) {
 	s.t.Helper()
 	must.NoError(s.t, n.client.Process.Kill())
-	_ = n.client.Wait() // the error only says that it was killed
+	_ = n.client.Wait() // the error is only that it was killed
 	n.client = nil
 }
 
@@ -172,7 +172,7 @@ func (s *site) clean() {
 	}
 	for _, n := range s.nodes {
 		if s.t.Failed() {
-			s.t.Logf("%s said:\n%s", n.name, n.logs.String())
+			s.t.Logf("%s logged:\n%s", n.name, n.logs.String())
 		}
 		if n.client != nil {
 			_ = n.client.Process.Kill()
@@ -428,11 +428,11 @@ func (s *site) judge(id string) {
 		must.Positive(s.t, len(terms), must.Sprintf("%s of %s got no signal", task, id))
 		state := a.TaskStates[task]
 		must.NotNil(s.t, state)
-		said := ""
+		events := ""
 		for _, e := range state.Events {
-			said += e.Type + ": " + e.DisplayMessage + "\n"
+			events += e.Type + ": " + e.DisplayMessage + "\n"
 		}
-		must.StrContains(s.t, said, exit, must.Sprintf("%s of %s", task, id))
+		must.StrContains(s.t, events, exit, must.Sprintf("%s of %s", task, id))
 	}
 	must.SliceNotEmpty(s.t, s.noted(id, "obeys", "end"), must.Sprint("its half second was cut"))
 	// The client records the stop before it sends the signal, and the end after the kill. What the task
@@ -549,10 +549,10 @@ func TestNode_stopAfterReattach(t *testing.T) {
 	})
 	killing, terminated := stopTimes(state)
 	must.Between(t, 0, terminated.Sub(killing), timeout)
-	said := func(e *api.TaskEvent) bool {
+	shown := func(e *api.TaskEvent) bool {
 		return e.Type == "Terminated" && strings.Contains(e.DisplayMessage, "Signal: 15")
 	}
-	must.True(t, slices.ContainsFunc(state.Events, said))
+	must.True(t, slices.ContainsFunc(state.Events, shown))
 	s.end(node)
 }
 
@@ -617,7 +617,7 @@ func TestNode_mistakes(t *testing.T) {
 	s.register("svc", 1)
 	alloc := s.running("svc", 1)[0]
 	node := s.nodes[0]
-	client := func(config string, options ...string) (said string) {
+	client := func(config string, options ...string) (printed string) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		out, err := exec.CommandContext(ctx, s.binary, append([]string{"client", "-config", config}, options...)...).CombinedOutput()

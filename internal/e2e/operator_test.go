@@ -144,12 +144,12 @@ func (o *operator) judge(records []record) []error {
 	for _, r := range records {
 		byNode[r.NodeID] = append(byNode[r.NodeID], r)
 	}
-	asked := map[string][]*request{}
+	requested := map[string][]*request{}
 	for _, r := range o.book {
-		asked[r.node] = append(asked[r.node], r)
+		requested[r.node] = append(requested[r.node], r)
 	}
 	for _, node := range o.nodes {
-		have, want := byNode[node], asked[node]
+		have, want := byNode[node], requested[node]
 		slices.SortFunc(have, func(a, b record) int { return int(a.CreateIndex) - int(b.CreateIndex) })
 		if kept := 10; len(want) > kept { // a node's oldest records go
 			want = want[len(want)-kept:]

@@ -227,11 +227,11 @@ func TestPeople_watchedDrain(t *testing.T) {
 	after, _, err := s.api.Allocations().Info(alloc.ID, nil)
 	must.NoError(t, err)
 	must.Eq(t, "complete", after.ClientStatus)
-	said := ""
+	events := ""
 	for _, e := range after.TaskStates["main"].Events {
-		said += e.DisplayMessage + "\n"
+		events += e.DisplayMessage + "\n"
 	}
-	must.StrContains(t, said, "Exit Code: 5")
+	must.StrContains(t, events, "Exit Code: 5")
 	must.NotEq(t, alloc.NodeID, s.runningTask("talk").NodeID)
 	s.stopJob("talk")
 }

@@ -67,16 +67,16 @@ func rollingUpgrade(t *testing.T, old string) {
 	s.end(third)
 	leader := s.leader()
 	missed := s.writeUntilCompacted(leader)
-	s.says(leader, "server "+third.Name+" does not answer")
+	s.awaitLog(leader, "server "+third.Name+" does not answer")
 	must.Eq(t, 1, s.version(leader))
 	t.Logf("%s leads and says: the cluster version stays %d, server %s does not answer", leader.Name, s.version(leader), third.Name)
 	s.start(third)
-	s.says(third, "Installed remote snapshot")
+	s.awaitLog(third, "Installed remote snapshot")
 	o.betweenDrains(s.sameState)
 	t.Logf("%s, of %.7s, was away for %d entries and restored a snapshot of %s, of this build; all states are equal",
 		third.Name, oldCommit, missed, leader.Name)
 	leader = s.leaderOf(first, second)
-	s.says(leader, "server "+third.Name+" understands version 1 at most")
+	s.awaitLog(leader, "server "+third.Name+" understands version 1 at most")
 	must.Eq(t, 1, s.version(first))
 	must.Eq(t, 1, s.version(second))
 	must.ErrorContains(t, registerVolume(leader.api), "needs version 7, and the cluster has version 1: upgrade every server of the cluster")
@@ -131,7 +131,7 @@ func upgradeWithoutCertificates(t *testing.T, old string) {
 		s.start(first)
 		must.Eq(t, 1, s.exits(first))
 		t.Logf("this build without a secret: %s", first.lastLine("servers must authenticate each other"))
-		must.StrContains(t, first.said(), "servers must authenticate each other")
+		must.StrContains(t, first.logged(), "servers must authenticate each other")
 		first.binary, first.Join = old, all
 		s.start(first)
 		s.sameState()
@@ -153,7 +153,7 @@ func upgradeWithoutCertificates(t *testing.T, old string) {
 		}))
 	}
 	upgrade(first)
-	s.says(first, "all servers need the same peer secret, and a build that supports it")
+	s.awaitLog(first, "all servers need the same peer secret, and a build that supports it")
 	s.await("the two others have a leader, and no longer name the first server", func() bool { return s.leader() != first })
 	write(1) // the two others are a majority
 	upgrade(second)
@@ -193,7 +193,7 @@ func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 		for range 2 {
 			s.start(down)
 			must.Eq(t, 1, s.exits(down))
-			must.StrNotContains(t, down.said(), "goroutine ")
+			must.StrNotContains(t, down.logged(), "goroutine ")
 			line := down.lastLine(at)
 			must.StrContains(t, line, remedy)
 			t.Logf("%s, of this build, ended with code 1: %s", down.Name, line)
@@ -220,7 +220,7 @@ func TestDowngradeBelowTheClusterVersion(t *testing.T) {
 	s.start(fourth)
 	why := fmt.Sprintf("it understands cluster versions %s, and the cluster has version %d: upgrade it to a build that understands version %d",
 		cluster.Understood(), nextVersion, nextVersion)
-	s.says(fourth, why)
+	s.awaitLog(fourth, why)
 	t.Logf("%s, of this build, was not let in: %s (%s)", fourth.Name, fourth.lastLine(why), time.Since(began).Round(time.Second))
 	s.kill(fourth)
 	s.all = s.all[:3]
@@ -356,8 +356,8 @@ func (s *servers) writeUntilCompacted(p *serverProcess) (entries uint64) {
 	return index("last_log_index") - before
 }
 
-// said is the server's log since its last start.
-func (p *serverProcess) said() string {
+// logged is the server's log since its last start.
+func (p *serverProcess) logged() string {
 	text, err := os.ReadFile(p.logs.Name())
 	if err != nil {
 		return fmt.Sprint(err)
@@ -365,15 +365,15 @@ func (p *serverProcess) said() string {
 	return string(text[p.began:])
 }
 
-// says waits until a server has logged a text.
-func (s *servers) says(p *serverProcess, words string) {
+// awaitLog waits until a server has logged a text.
+func (s *servers) awaitLog(p *serverProcess, words string) {
 	s.t.Helper()
-	s.await(fmt.Sprintf("%s to say %q", p.Name, words), func() bool { return strings.Contains(p.said(), words) })
+	s.await(fmt.Sprintf("%s to log %q", p.Name, words), func() bool { return strings.Contains(p.logged(), words) })
 }
 
 // lastLine is the last line that a server has logged with one of some words in it.
 func (p *serverProcess) lastLine(words ...string) (last string) {
-	for line := range strings.Lines(p.said()) {
+	for line := range strings.Lines(p.logged()) {
 		for _, w := range words {
 			if strings.Contains(line, w) {
 				last = strings.TrimSpace(line)

@@ -155,8 +155,8 @@ func (s *volumeSite) finish() {
 func TestNode_drainedWithAVolume(t *testing.T) {
 	t.Parallel()
 	s := startVolume(t, api.CSIPluginTypeNode)
-	said := "start\n"
-	s.runs(func(starts string) bool { return starts == said })
+	notes := "start\n"
+	s.runs(func(starts string) bool { return starts == notes })
 	_, err := s.api.Nodes().UpdateDrainOpts(s.id, &api.DrainOptions{DrainSpec: &api.DrainSpec{Deadline: -1}}, nil)
 	must.NoError(t, err)
 	s.pause(300 * time.Millisecond)
@@ -165,8 +165,8 @@ func TestNode_drainedWithAVolume(t *testing.T) {
 	s.drained()
 	_, err = s.api.Nodes().ToggleEligibility(s.id, true, nil)
 	must.NoError(t, err)
-	said += "stop\nstart\n"
-	s.runs(func(starts string) bool { return starts == said })
+	notes += "stop\nstart\n"
+	s.runs(func(starts string) bool { return starts == notes })
 
 	for _, away := range []bool{false, true} {
 		if away {
@@ -177,8 +177,8 @@ func TestNode_drainedWithAVolume(t *testing.T) {
 		if away {
 			s.begin(s.node)
 		}
-		said += "stop\nstart\n"
-		s.runs(func(starts string) bool { return starts == said })
+		notes += "stop\nstart\n"
+		s.runs(func(starts string) bool { return starts == notes })
 	}
 	s.finish()
 }

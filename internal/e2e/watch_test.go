@@ -78,7 +78,7 @@ func TestRollingRestart_watchedDrain(t *testing.T) {
 			must.Eq(t, node, records[0].NodeID)
 			s.neverMissed(node)
 			clients.stop()
-			t.Logf("the command said:\n%s%s", out, w.errs.String())
+			t.Logf("the command printed:\n%s%s", out, w.errs.String())
 		})
 	}
 }

@@ -83,12 +83,12 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	a, _, err := s.api.Allocations().Info(alloc, nil)
 	must.NoError(t, err)
 	for task, exit := range map[string]string{"obeys": "Exit Code: 7", "deaf": "Exit Code: 137, Signal: 9"} {
-		said := ""
+		events := ""
 		for _, e := range a.TaskStates[task].Events {
-			said += e.Type + ": " + e.DisplayMessage + "\n"
+			events += e.Type + ": " + e.DisplayMessage + "\n"
 		}
-		must.StrContains(t, said, "Watchdog: stopped by the watchdog: no client has reached a server for 8s\n")
-		must.StrContains(t, said, "Terminated: "+exit+"\n")
+		must.StrContains(t, events, "Watchdog: stopped by the watchdog: no client has reached a server for 8s\n")
+		must.StrContains(t, events, "Terminated: "+exit+"\n")
 	}
 	must.Eq(t, 1, strings.Count(n.logs.String(), "the watchdog has stopped an allocation while no client ran"))
 	s.end(n)
