@@ -117,8 +117,8 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 // version is "nodedrain version".
 func version() *cli.Command {
 	return &cli.Command{
-		Short: "Print the version",
-		About: "  Prints the version this command was built from.",
+		Short:       "Print the version",
+		Description: "  Prints the version this command was built from.",
 		Run: func(c *cli.Call) error {
 			_, err := fmt.Fprintln(c.Out, cli.Version())
 			return err

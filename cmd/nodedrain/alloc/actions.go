@@ -17,7 +17,7 @@ func Restart() *cli.Command {
 	var all bool
 	return &cli.Command{
 		Short: "Restart tasks of an allocation",
-		About: `
+		Description: `
   Restarts a task on its node, or without TASK every running task of the allocation. ALLOC
   is the allocation's id or a prefix of it.
 `,
@@ -55,7 +55,7 @@ func Signal() *cli.Command {
 	name := "SIGKILL"
 	return &cli.Command{
 		Short: "Send a signal to tasks of an allocation",
-		About: `
+		Description: `
   Sends a signal to a task, or without TASK to every running task of the allocation.
   ALLOC is the allocation's id or a prefix of it.
 `,
@@ -91,7 +91,7 @@ func Stop() *cli.Command {
 	var detach bool
 	return &cli.Command{
 		Short: "Stop an allocation and place another",
-		About: `
+		Description: `
   Stops an allocation, and waits until the scheduler has evaluated its job. The scheduler
   places a replacement. ALLOC is the allocation's id or a prefix of it. To stop a whole
   job use "job stop".

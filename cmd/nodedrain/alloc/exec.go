@@ -21,7 +21,7 @@ func Exec() *cli.Command {
 	f := execFlags{input: true, escape: "~"}
 	return &cli.Command{
 		Short: "Run a command in a task",
-		About: `
+		Description: `
   Runs a command in a running task, with the task's environment. Options of nodedrain come
   before ALLOC. If the allocation has one task, -task is not needed. ALLOC is the
   allocation's id or a prefix of it.

@@ -16,7 +16,7 @@ func FS() *cli.Command {
 	var f fsFlags
 	return &cli.Command{
 		Short: "Show files of an allocation",
-		About: `
+		Description: `
   Lists the folder PATH of an allocation, or prints the file PATH. Without PATH, lists the
   folder of the allocation: "alloc" is shared by its tasks, with the logs in "alloc/logs",
   and each task has a folder of its own. ALLOC is the allocation's id or a prefix of it.

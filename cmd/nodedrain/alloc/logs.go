@@ -12,7 +12,7 @@ func Logs() *cli.Command {
 	var f logsFlags
 	return &cli.Command{
 		Short: "Show the output of a task",
-		About: `
+		Description: `
   Prints the standard output of a task, as far as its node keeps it. TASK is not needed if
   the allocation has one task. ALLOC is the allocation's id or a prefix of it.
 

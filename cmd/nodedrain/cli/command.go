@@ -50,8 +50,8 @@ type Command struct {
 	Short string
 	// Forms are the command lines of the help, without the command. Empty is one, with all arguments.
 	Forms []string
-	// About is the description. Exits explains the exit codes, or is empty.
-	About, Exits string
+	// Description is the text between usage and options. Exits explains the exit codes, or is empty.
+	Description, Exits string
 	// Options are the command's own flags.
 	Options Options
 	// Connects adds the flags of a connection to servers. The connection is open while the command runs.
@@ -123,8 +123,8 @@ type entry struct {
 }
 
 // Parent returns a command that only has subcommands.
-func Parent(short, about string) func() *Command {
-	return func() *Command { return &Command{Short: short, About: about} }
+func Parent(short, description string) func() *Command {
+	return func() *Command { return &Command{Short: short, Description: description} }
 }
 
 // Entry returns the factory of a command with a name.
@@ -153,7 +153,7 @@ func (e *entry) Help() string {
 	for i, form := range forms {
 		text += strings.TrimRight(fmt.Sprintf("%-6s nodedrain %s %s", []string{"Usage:", ""}[min(i, 1)], e.name, form), " ") + "\n"
 	}
-	text += "\n" + strings.Trim(e.About, "\n") + "\n" + options.Help()
+	text += "\n" + strings.Trim(e.Description, "\n") + "\n" + options.Help()
 	if e.Exits != "" {
 		text += "\nExit code:\n\n" + strings.Trim(e.Exits, "\n")
 	}

@@ -31,10 +31,10 @@ type Lister[Stub, Object any] struct {
 }
 
 // Status returns a command that lists a kind of objects and shows one of them.
-func Status[Stub, Object any](short string, args Arguments, about string, lister func(*Call, *StatusFlags) *Lister[Stub, Object]) *Command {
+func Status[Stub, Object any](short string, args Arguments, description string, lister func(*Call, *StatusFlags) *Lister[Stub, Object]) *Command {
 	var f StatusFlags
 	return &Command{
-		Short: short, Args: args, About: about, Connects: true, Formats: true,
+		Short: short, Args: args, Description: description, Connects: true, Formats: true,
 		Options: Options{
 			Flag(&f.All, "all", "Also list ended ones."),
 			Flag(&f.filter, "filter EXPR", "List only those that match an expression over their fields, such as 'Status == \"blocked\"'."),

@@ -20,8 +20,8 @@ const ShowHelp = cli.RunResultHelp
 // Run runs the one of the commands that args name and returns the exit code. Results go to std.out,
 // errors to std.errs.
 func Run(args []string, all Program, std Stdio) int {
-	if what := Misspelled(args, all); what != "" {
-		fmt.Fprintln(std.Errs, what)
+	if text := Misspelled(args, all); text != "" {
+		fmt.Fprintln(std.Errs, text)
 		return exitUnknownCommand
 	}
 	app := &cli.CLI{

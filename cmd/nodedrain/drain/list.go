@@ -17,7 +17,7 @@ func List() *cli.Command {
 	f := listFlags{recent: 20} // servers keep thousands
 	return &cli.Command{
 		Short: "List running and ended drains",
-		About: `
+		Description: `
   Lists running drains and ended drains. For a running drain it shows the number of
   allocations left, the reason of the allocation that needs help most, and the latest time
   at which the drain ends. Ended drains are listed newest first, including those of

@@ -22,7 +22,7 @@ const exampleFile = "example.json"
 func Init() *cli.Command {
 	return &cli.Command{
 		Short: "Write an example of a job",
-		About: `
+		Description: `
   Writes an example of a job to FILE, by default example.json. The job is a service that
   prints a line each second. It needs a node whose driver raw_exec is enabled. Edit it,
   and run it with "nodedrain job run". The command contacts no server.

@@ -22,7 +22,7 @@ const (
 func Plan() *cli.Command {
 	return &cli.Command{
 		Short: "Show what \"job run\" would do",
-		About: `
+		Description: `
   Shows what "job run" would do with the job in FILE: the difference to the registered
   job, the allocations that the scheduler would create, stop or keep, and why allocations
   could not be placed. It changes nothing. FILE is as for "job run".

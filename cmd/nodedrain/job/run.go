@@ -21,7 +21,7 @@ func Run() *cli.Command {
 	var f runFlags
 	return &cli.Command{
 		Short: "Register a job, or its next version",
-		About: `
+		Description: `
   Registers the job in FILE, or its next version, and waits until the scheduler has
   evaluated it. FILE is JSON: a job, or an object with the job as "Job", as for the API.
   "-" means the standard input. The command cannot read HCL. docs/operators.md has an

@@ -11,7 +11,7 @@ func Stop() *cli.Command {
 	var purge, yes bool
 	return &cli.Command{
 		Short: "Stop a job",
-		About: `
+		Description: `
   Stops a job: its allocations stop and get no replacement. JOB is the job's id or a
   prefix of it.
 `,

@@ -14,7 +14,7 @@ func Drain() *cli.Command {
 	var f drainFlags
 	return &cli.Command{
 		Short: "Drain a node, stop draining it, or watch it drain",
-		About: `
+		Description: `
   Starts, changes or cancels the drain of a node. NODE is the node's name, its id or a
   prefix of the id. Allocations of services leave at the pace of their migrate block,
   those of batch jobs when they are done. System jobs leave next, then storage plugins. At

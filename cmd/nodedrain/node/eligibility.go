@@ -13,7 +13,7 @@ func Eligibility() *cli.Command {
 	var f eligibilityFlags
 	return &cli.Command{
 		Short: "Set whether a node gets new allocations",
-		About: `
+		Description: `
   Sets whether a node gets new allocations. Allocations on the node stay. NODE is the
   node's name, its id or a prefix of the id. A draining node cannot be enabled: cancel its
   drain with "nodedrain node drain -disable". After a drain has ended, use -enable to

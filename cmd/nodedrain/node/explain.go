@@ -20,7 +20,7 @@ func Explain() *cli.Command {
 	var f explainFlags
 	return &cli.Command{
 		Short: "Explain why a node has not drained yet",
-		About: `
+		Description: `
   Shows why each allocation is still on a draining node: one reason with its numbers,
   when the reason began, and when it is due to end by itself. "seen" before a time
   means that the leader first observed the reason then. For a node that does not drain the

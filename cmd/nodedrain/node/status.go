@@ -21,7 +21,7 @@ func Status() *cli.Command {
 	var f statusFlags
 	return &cli.Command{
 		Short: "List nodes, or show one node",
-		About: `
+		Description: `
   Without NODE, lists all nodes. With NODE, shows the node's status, drain, resources
   and allocations, and its events, newest first. NODE is the node's name, its id
   or a prefix of the id.

@@ -31,7 +31,7 @@ func SnapshotSave() *cli.Command {
 	var stale bool
 	return &cli.Command{
 		Short: "Save the state of the servers to a file",
-		About: `
+		Description: `
   Saves the newest state of the servers to FILE, which must not exist yet. The command
   reads the file again and verifies its checksums before it ends with 0. It needs a token
   with the right write, because the file holds the secrets of the nodes.
@@ -75,7 +75,7 @@ func SnapshotRestore() *cli.Command {
 	var yes bool
 	return &cli.Command{
 		Short: "Replace the state of the servers with that of a file",
-		About: `
+		Description: `
   Replaces the state of all servers with the one in FILE. Every change after the file was
   saved is lost. The command shows the content of the file, and requires a confirmation.
   The servers verify the file before they change anything.
@@ -121,7 +121,7 @@ func restore(c *cli.Call, name string, yes bool) error {
 func SnapshotInspect() *cli.Command {
 	return &cli.Command{
 		Short: "Verify a saved state and show its content",
-		About: `
+		Description: `
   Verifies the checksums of FILE, reads the whole state, and shows its content. It
   contacts no server. The exit code is 1 if the file is damaged, incomplete, of another
   program, or of a cluster version that this build does not understand.

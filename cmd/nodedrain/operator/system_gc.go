@@ -15,7 +15,7 @@ const SystemHelp = `
 func SystemGC() *cli.Command {
 	return &cli.Command{
 		Short: "Delete ended work that nothing needs",
-		About: `
+		Description: `
   Deletes ended allocations, closed evaluations, stopped jobs and finished batch jobs that
   nothing needs, of every age. The leader does this itself when they are old. Rows that a
   running drain, the scheduler or a client still needs stay.

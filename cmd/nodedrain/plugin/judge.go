@@ -27,7 +27,7 @@ func Test() *cli.Command {
 	var f testFlags
 	return &cli.Command{
 		Short: "Test the program of a plugin",
-		About: `
+		Description: `
   Starts the plugin PATH as a client does, and tests it in some ten seconds: a task driver
   by the rules D1 to D20, a device plugin by the rules V1 to V9, a storage plugin (CSI) by
   the rules S1 to S9. For each rule that fails it prints the calls, the expected and the

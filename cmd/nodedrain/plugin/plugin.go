@@ -27,9 +27,9 @@ func Commands(operate cli.Base) cli.Program {
 
 // serve returns the command of a task driver that this program contains. A client starts it like every
 // other plugin.
-func serve(short, about string, open func() (sdk.Driver, error)) *cli.Command {
+func serve(short, description string, open func() (sdk.Driver, error)) *cli.Command {
 	return &cli.Command{
-		Short: short, About: about,
+		Short: short, Description: description,
 		Run: func(*cli.Call) error {
 			d, err := open()
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 func Members() *cli.Command {
 	return &cli.Command{
 		Short: "List the servers",
-		About: `
+		Description: `
   Lists the servers of the cluster: whether each answers, leads and votes, the start of
   its process, how many entries of the leader it has not applied, its build, and the
   cluster versions that it understands. Then it shows the cluster version. The leader
@@ -112,7 +112,7 @@ func stateLines(servers []wire.RaftServer) (lines []string) {
 func Join() *cli.Command {
 	return &cli.Command{
 		Short: "Add a server",
-		About: `
+		Description: `
   Adds a server to a cluster. NAME is its name, ADDRESS the address on which it listens
   for other servers. The server must run there, and becomes a voter. A server that is
   started with -join adds itself. Use this command if the address of a server changed
@@ -133,7 +133,7 @@ func Join() *cli.Command {
 func Remove() *cli.Command {
 	return &cli.Command{
 		Short: "Remove a server",
-		About: `
+		Description: `
   Removes a server from its cluster: it no longer votes and gets no more entries. Use
   this command for a server that will not return. A majority of the servers must be
   running, because the removal is a raft entry.

@@ -17,7 +17,7 @@ func Recover() *cli.Command {
 	return &cli.Command{
 		Short: "Recover a server that has lost data, offline",
 		Forms: []string{"-data-dir DIR -discard [-yes]", "-data-dir DIR -alone [-yes]"},
-		About: `
+		Description: `
   Changes the data directory of a server that does not run. It contacts no other server.
   First copy the directory.
 

@@ -25,7 +25,7 @@ func Command() *cli.Command {
 	return &cli.Command{
 		Short: "Run a server",
 		Forms: []string{"-data-dir DIR -bootstrap-expect N [-join ADDRESS]... [options]", "-data-dir DIR -join ADDRESS... [options]"},
-		About: `
+		Description: `
   Runs one server of a cluster: raft, the state store, a scheduler, the drainer, and the
   HTTP API that the other commands use. The first form runs one of N servers that form a
   new cluster when all have connected. The second form joins a running cluster. A

@@ -17,7 +17,7 @@ func TokenCreate() *cli.Command {
 	return &cli.Command{
 		Short: "Create a token for the HTTP API",
 		Forms: []string{"-name NAME -right RIGHT"},
-		About: `
+		Description: `
   Creates a random secret for the HTTP API and prints it with its line of the tokens
   file. Give the secret to the user, who sets it with -token or in NOMAD_TOKEN. Add
   the line to the tokens file of every server. The secret is not stored and cannot be

@@ -22,7 +22,7 @@ const Help = `
 func Register() *cli.Command {
 	return &cli.Command{
 		Short: "Register a volume, or change one",
-		About: `
+		Description: `
   Registers the volume in FILE, or changes it. FILE is JSON with the keys of the API: ID,
   ExternalID, PluginID, RequestedCapabilities and others. "-" is the standard input. The
   volume must exist already. docs/volumes.md has an example.
@@ -63,7 +63,7 @@ func Deregister() *cli.Command {
 	var force bool
 	return &cli.Command{
 		Short: "Deregister a volume",
-		About: `
+		Description: `
   Deletes the servers' record of a volume. The volume itself stays as it is. VOLUME is its
   whole id.
 `,
@@ -86,7 +86,7 @@ func Detach() *cli.Command {
 	var force bool
 	return &cli.Command{
 		Short: "Detach a volume from a node",
-		About: `
+		Description: `
   Asks a node to unmount a volume from allocations that have ended. VOLUME is its whole
   id, NODE the id of a node with a claim on it, a prefix of that id, or the node's name.
 `,
