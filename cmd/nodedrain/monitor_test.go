@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -117,28 +118,31 @@ func TestMonitor_nextServer(t *testing.T) {
 		requested <- struct{}{}
 		<-r.Context().Done()
 	}))
-	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Nomad-Index", "9")
-		_, _ = io.WriteString(w, map[string]string{
-			"/v1/node/n1":             `{"ID":"n1"}`,
-			"/v1/node/n1/allocations": `[{"ID":"a1","ClientStatus":"complete"}]`,
-			"/v1/node/n1/drain":       `{"State":"ended","Drain":{"Outcome":"deadline reached"}}`,
-		}[r.URL.Path])
-	}))
-	t.Cleanup(second.Close)
-	c, err := client.New(client.Config{Address: first.URL + "," + second.URL})
-	must.NoError(t, err)
-	t.Cleanup(c.Close)
+	second := answers(t, map[string]any{
+		"/v1/node/n1":             json.RawMessage(`{"ID":"n1"}`),
+		"/v1/node/n1/allocations": json.RawMessage(`[{"ID":"a1","ClientStatus":"complete"}]`),
+		"/v1/node/n1/drain":       json.RawMessage(`{"State":"ended","Drain":{"Outcome":"deadline reached"}}`),
+	})
 	go func() {
 		<-requested
 		first.CloseClientConnections()
 		first.Close()
 	}()
-	var out, errs strings.Builder
-	m := &drain.Monitor{API: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
+	out, errs := monitored(t, first.URL+","+second)
+	must.StrContains(t, errs, ": connection lost, trying "+strings.TrimPrefix(second, "http://")+"\n")
+	must.StrContains(t, out, ": Outcome: deadline reached\n")
+}
+
+// monitored monitors the drain of a node until its end, from the state of index 7.
+func monitored(t *testing.T, address string) (out, errs string) {
+	t.Helper()
+	c, err := client.New(client.Config{Address: address})
+	must.NoError(t, err)
+	t.Cleanup(c.Close)
+	var stdout, stderr strings.Builder
+	m := &drain.Monitor{API: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewLines(&stdout, &stderr), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	must.NoError(t, m.Run(t.Context()))
-	must.StrContains(t, errs.String(), ": connection lost, trying "+strings.TrimPrefix(second.URL, "http://")+"\n")
-	must.StrContains(t, out.String(), ": Outcome: deadline reached\n")
+	return stdout.String(), stderr.String()
 }
 
 // Each read blocks for a state newer than the last answer: a monitor reads no state twice.
@@ -169,17 +173,12 @@ func TestMonitor_readsNoStateTwice(t *testing.T) {
 		_, _ = io.WriteString(w, answers[min(n, len(answers)-1)])
 	}))
 	t.Cleanup(server.Close)
-	c, err := client.New(client.Config{Address: server.URL})
-	must.NoError(t, err)
-	t.Cleanup(c.Close)
-	var out, errs strings.Builder
-	m := &drain.Monitor{API: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
-	must.NoError(t, m.Run(t.Context()))
+	out, _ := monitored(t, server.URL)
 
 	mu.Lock()
 	defer mu.Unlock()
 	must.Eq(t, []string{"7", "10", "20"}, indexes["/v1/node/n1"][:3]) // more follow until the allocations have stopped
 	must.Eq(t, []string{"", "10", "20"}, indexes["/v1/node/n1/allocations"][:3])
-	must.StrContains(t, out.String(), "Drain complete for node n1")
-	must.StrContains(t, out.String(), `All allocations on node "n1" have stopped`)
+	must.StrContains(t, out, "Drain complete for node n1")
+	must.StrContains(t, out, `All allocations on node "n1" have stopped`)
 }
