@@ -44,6 +44,13 @@ func Dump(w io.Writer, s *Snapshot) error {
 	return out.Flush() // returns the errors of earlier writes, too
 }
 
+// RowDump returns a function that appends every field of a row as text, as Dump writes it, but
+// without the versions of jobs. The function is not safe for concurrent use.
+func RowDump() func(b []byte, row any) []byte {
+	d := dumper{nil, names{}}
+	return func(b []byte, row any) []byte { return d.value(b, reflect.ValueOf(row)) }
+}
+
 // dumper prints values. Pointers to jobs are printed as their number.
 type dumper struct {
 	jobs  map[*cluster.Job]int // nil if the values hold no pointers to jobs

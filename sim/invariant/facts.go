@@ -10,6 +10,7 @@ import (
 // the single guarantees share them.
 type facts struct {
 	options Options
+	dump    dump
 	// now is the world's time of the last event. index is the index of the newest entry.
 	now   time.Time
 	index uint64

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 )
 
 // G11 replicas: the same log gives the same state on every server, and the restore of a
@@ -44,7 +45,9 @@ type replicaJudge struct {
 // server. It may come before or after the call of [Judge.Applied].
 func (j *Judge) Replica(now time.Time, server int, a shims.Applied) {
 	j.now, j.index = now, max(j.index, a.Index)
-	j.replicas.compareDigest(a.Index, Digest(a), server)
+	var ids rowIDs
+	ids.collect(a, applied.Entry(a).Touched)
+	j.replicas.compareDigest(a.Index, j.dump.digest(a, &ids), server)
 }
 
 // compareDigest compares the digest of an entry with that of the server that applied the entry
@@ -70,9 +73,9 @@ func (j *replicaJudge) compareDumps(c Check, states []*statestore.Snapshot) {
 	if len(states) < 2 {
 		return
 	}
-	want := dump(states[0])
+	want := dumpOf(states[0])
 	for i, s := range states[1:] {
-		got := dump(s)
+		got := dumpOf(s)
 		if bytes.Equal(got, want) {
 			continue
 		}
@@ -81,7 +84,7 @@ func (j *replicaJudge) compareDumps(c Check, states []*statestore.Snapshot) {
 	}
 }
 
-func dump(s *statestore.Snapshot) []byte {
+func dumpOf(s *statestore.Snapshot) []byte {
 	var b bytes.Buffer
 	if err := statestore.Dump(&b, s); err != nil {
 		return []byte("no dump: " + err.Error()) // differs from every dump

@@ -92,7 +92,7 @@ func (j *truthJudge) judgeRecordRow(c change[cluster.Drain]) {
 	switch {
 	case c.before == nil:
 	case c.after != nil:
-		if digestOf(c.before) != digestOf(c.after) {
+		if !same(&j.dump, c.before, c.after) {
 			j.find(SecondOutcome, subject, "the entry changed the record of the drain, outcome %q to %q", c.before.Outcome, c.after.Outcome)
 		}
 	default:

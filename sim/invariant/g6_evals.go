@@ -44,7 +44,7 @@ type evalJudge struct {
 func (j *Judge) judgeEvals(e *entry) {
 	switch r := e.Response.(type) {
 	case shims.Refused:
-		if e.changed() {
+		if j.changed(e) {
 			j.find(WrongAnswer, Violation{}, "the FSM refused the entry, but changed rows: %v", r.Err)
 		}
 		return

@@ -36,7 +36,7 @@ type Judge struct {
 // New returns a judge for a run that has not started.
 func New(o Options) *Judge {
 	f := &facts{
-		options: o.withDefaults(), tables: newTables(0),
+		options: o.withDefaults(), dump: dump{row: statestore.RowDump()}, tables: newTables(0),
 		drains: make(map[cluster.DrainID]*drain), terms: make(map[int]*term), idle: make(map[uint64]idleItem),
 	}
 	return &Judge{
@@ -85,7 +85,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	e.update(j.tables)
 	j.twin.observe(e)
 	if j.options.Digests {
-		j.replicas.compareDigest(a.Index, uint64(e.digest(a)), 0)
+		j.replicas.compareDigest(a.Index, j.dump.digest(a, &e.ids), 0)
 	}
 	j.ends.updateBounds(e)
 	if j.audits.count(); j.audits.due() {

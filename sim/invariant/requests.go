@@ -29,7 +29,7 @@ func (j *requestJudge) judge(e *entry, m *shims.NodeUpdateDrain) {
 	n := j.tables.node(m.Node)
 	subject := on(n)
 	if keyed := j.keyedDrain(n, m.Key); keyed != "" || updated.Repeated {
-		if keyed == "" || !updated.Repeated || e.changed() {
+		if keyed == "" || !updated.Repeated || j.changed(e) {
 			j.find(RepeatedActed, subject, "a request with key %q, of drain %q, was answered with repeated %t and changed %d rows",
 				m.Key, keyed, updated.Repeated, len(e.nodes)+len(e.allocs)+len(e.evals)+len(e.records))
 		}
@@ -85,12 +85,13 @@ func (j *requestJudge) noteKey(e *entry, id cluster.DrainID, m *shims.NodeUpdate
 }
 
 // changed reports whether the entry changed the content of a row.
-func (e *entry) changed() bool {
-	return anyDiffers(e.nodes) || anyDiffers(e.allocs) || anyDiffers(e.evals) || anyDiffers(e.records)
+func (j *facts) changed(e *entry) bool {
+	d := &j.dump
+	return anyDiffers(d, e.nodes) || anyDiffers(d, e.allocs) || anyDiffers(d, e.evals) || anyDiffers(d, e.records)
 }
 
-func anyDiffers[T any](changes []change[T]) bool {
-	return slices.ContainsFunc(changes, func(c change[T]) bool { return digestOf(c.before) != digestOf(c.after) })
+func anyDiffers[T any](d *dump, changes []change[T]) bool {
+	return slices.ContainsFunc(changes, func(c change[T]) bool { return !same(d, c.before, c.after) })
 }
 
 // judgeStrategy judges the strategy after a request.
