@@ -60,7 +60,7 @@ func (s *fixture) cancel(id cluster.NodeID) { s.apply(s.request(id, nil)) }
 // marks returns an entry that marks allocations, planned now, with the evaluations of their jobs.
 func (s *fixture) marks(c cluster.MarkClass, ids ...cluster.AllocID) *shims.AllocUpdateDesiredTransition {
 	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: s.now, Policy: s.policy}}
-	seen := map[cluster.JobID]bool{}
+	evaluated := map[cluster.JobID]bool{}
 	for _, id := range ids {
 		a := s.state().Alloc(id)
 		mark := rules.Mark{Alloc: id, Group: a.GroupKey(), Node: a.NodeID, Class: c}
@@ -68,8 +68,8 @@ func (s *fixture) marks(c cluster.MarkClass, ids ...cluster.AllocID) *shims.Allo
 			mark.Drain, mark.Revision = n.Drain.ID, n.Drain.Revision
 		}
 		m.Marks.Marks = append(m.Marks.Marks, mark)
-		if !seen[a.JobID] {
-			seen[a.JobID] = true
+		if !evaluated[a.JobID] {
+			evaluated[a.JobID] = true
 			m.Evals = append(m.Evals, s.eval(a.JobID))
 		}
 	}

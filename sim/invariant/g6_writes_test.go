@@ -25,7 +25,7 @@ func brokenWrites() []broken {
 	}
 }
 
-// draining is a fixture with a leader that has seen the drain of n1.
+// draining is a fixture with a leader that has read the drain of n1.
 func draining(t *testing.T, o invariant.Options) *fixture {
 	s := leading(t, o)
 	s.drain("n1", 0)

@@ -68,7 +68,7 @@ func brokenReasons() []broken {
 		a := reportOfAlloc(q, "stopping")
 		a.Since.At = a.Since.At.Add(-1)
 	})
-	add("a start seen by the leader, although the state has one", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) {
+	add("a start observed by the leader, although the state has one", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) {
 		reportOfAlloc(q, "marked").Since.Observed = true
 	})
 	add("no start", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Since = rules.Since{} })

@@ -14,7 +14,7 @@ type snapshot struct {
 	at       time.Time
 	policy   rules.Policy
 	coalesce time.Duration
-	// number tells the cached counts of this snapshot from older ones.
+	// number distinguishes the cached counts of this snapshot from older ones.
 	number uint64
 }
 

@@ -18,8 +18,8 @@ type registration struct {
 	// storage: the client reports storage plugins. plugins are from its last report.
 	storage bool
 	plugins []*cluster.StoragePlugin
-	// telling: an entry with the registration is in flight, or waits for a retry.
-	telling bool
+	// sending: an entry with the registration is in flight, or waits for a retry.
+	sending bool
 }
 
 // publish stores the facts of the node. The next step of the nodes sends them.
@@ -61,7 +61,7 @@ func (r *registration) changed(row *cluster.Node) *cluster.Node {
 // send registers the node until the row contains the data of the client. A node that is cut off, or
 // that the servers do not know, waits for its next answer.
 func (r *registration) send() {
-	if r.telling || r.devices == nil && !r.storage {
+	if r.sending || r.devices == nil && !r.storage {
 		return
 	}
 	fleet := r.node.cores.fleet
@@ -73,10 +73,10 @@ func (r *registration) send() {
 	if n == nil {
 		return
 	}
-	r.telling = true
+	r.sending = true
 	again := func() {
 		w.At(w.now.Add(retryAfter), func() error {
-			r.telling = false
+			r.sending = false
 			r.send()
 			return nil
 		})
@@ -89,7 +89,7 @@ func (r *registration) send() {
 			again()
 			return
 		}
-		r.telling = false
+		r.sending = false
 		r.send()
 	})
 	if !taken {

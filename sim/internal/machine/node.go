@@ -277,7 +277,7 @@ func (n *Node) Advance(to time.Time) (wake time.Time, err error) {
 			n.clock.now, count = at, 0
 			continue
 		}
-		n.options.Observer.Looked(n)
+		n.options.Observer.Advanced(n)
 	}
 }
 
@@ -326,7 +326,7 @@ func (noObserver) Received(*Node, client.Changes)                               
 func (noObserver) Reported(*Node, []cluster.AllocReport)                        {}
 func (noObserver) Saved(*Node, *client.Record)                                  {}
 func (noObserver) Discarded(*Node, cluster.AllocID)                             {}
-func (noObserver) Looked(*Node)                                                 {}
+func (noObserver) Advanced(*Node)                                               {}
 func (noObserver) DevicesReported(*Node, string, []*cluster.DeviceGroup, error) {}
 func (noObserver) Reserves(*Node, client.TaskRef, cluster.DeviceKind, []string) {}
 func (noObserver) Troubled(*Node, Trouble, string)                              {}

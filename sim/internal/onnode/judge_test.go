@@ -154,7 +154,7 @@ func (f *fixture) call(t *testing.T, verb storage.Verb, q storage.Request) {
 	t.Helper()
 	c := storage.Call{Verb: verb, Volume: data, Plugin: "disks", ExternalID: "ext", Request: q, Staged: true}
 	f.node.Storage().Do(f.pluginProcess().Task, c, func() bool { return false }, func(storage.Result) {})
-	f.judge.Looked(f.node)
+	f.judge.Advanced(f.node)
 	f.advance(t, time.Second)
 }
 
@@ -164,10 +164,10 @@ func (f *fixture) pluginProcess() scripted.Process { return f.node.Machine().Liv
 // stopPlugin sends the plugin its signal, as a driver does.
 func (f *fixture) stopPlugin() {
 	f.node.Machine().Signal(f.pluginProcess().Identity, scripted.SIGTERM, scripted.ByDriver)
-	f.judge.Looked(f.node)
+	f.judge.Advanced(f.node)
 }
 
-// received tells the judge, but not the client, that an allocation must stop.
+// received passes to the judge, but not to the client, that an allocation must stop.
 func (f *fixture) received(a *cluster.Allocation, others ...*cluster.Allocation) {
 	stopped := a.Copy()
 	stopped.DesiredStatus = cluster.DesiredStop
@@ -179,12 +179,12 @@ func (f *fixture) settled(live ...*cluster.Allocation) {
 	f.judge.Settled(f.node.Now(), f.node, slices.Values(live))
 }
 
-// looked lets the judge observe the machine, and again after a time.
-func (f *fixture) looked(t *testing.T, after time.Duration) {
+// observed lets the judge observe the machine, and again after a time.
+func (f *fixture) observed(t *testing.T, after time.Duration) {
 	t.Helper()
-	f.judge.Looked(f.node)
+	f.judge.Advanced(f.node)
 	f.advance(t, after)
-	f.judge.Looked(f.node)
+	f.judge.Advanced(f.node)
 }
 
 // signal signals the task.
@@ -202,7 +202,7 @@ func (f *fixture) brief(t *testing.T, lose func()) {
 	f.judge.Received(f.node, wanted(f.plugin, brief))
 	lose()
 	f.advance(t, 2*time.Minute)
-	f.judge.Looked(f.node)
+	f.judge.Advanced(f.node)
 	f.advance(t, 3*time.Minute)
 	f.judge.Still(f.node.Now(), f.node)
 }
@@ -227,7 +227,7 @@ func (f *fixture) task() scripted.Identity {
 }
 
 // Each mistake of a client is found, and named after its guarantee. The client of the fixture makes
-// none: the test does to the machine, or tells the judge, what a wrong client would do.
+// none: the test does to the machine, or passes to the judge, what a wrong client would do.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -240,16 +240,16 @@ func TestJudge(t *testing.T) {
 		{"a record is removed too early", "N1 a process without a record", func(_ *testing.T, f *fixture) { f.judge.Discarded(f.node, "a1") }},
 		{"a task is killed without a signal", "N2 killed before the end of its grace", func(_ *testing.T, f *fixture) {
 			f.signal(scripted.SIGKILL, scripted.ByClient)
-			f.judge.Looked(f.node)
+			f.judge.Advanced(f.node)
 		}},
 		{"a task gets a signal without a request", "N2 stops without cause", func(t *testing.T, f *fixture) {
 			f.signal(scripted.SIGTERM, scripted.ByDriver)
-			f.looked(t, time.Second)
+			f.observed(t, time.Second)
 		}},
 		{"a task outlives its grace", "N2 not killed after its grace", func(t *testing.T, f *fixture) {
 			f.received(f.alloc, f.plugin)
 			f.signal(scripted.SIGTERM, scripted.ByDriver)
-			f.looked(t, 10*time.Second)
+			f.observed(t, 10*time.Second)
 		}},
 		{"a task outlives the absence of its node", "N2 runs while its node is away", func(t *testing.T, f *fixture) {
 			f.brief(t, func() { f.away = true })
@@ -257,11 +257,11 @@ func TestJudge(t *testing.T) {
 		{"a task outlives its client", "N2 runs while its node is away", func(t *testing.T, f *fixture) { f.brief(t, f.node.KillClient) }},
 		{"a watchdog stops a task while its client lives", "N2 stops without cause", func(_ *testing.T, f *fixture) {
 			f.signal(scripted.SIGTERM, scripted.ByWatchdog)
-			f.judge.Looked(f.node)
+			f.judge.Advanced(f.node)
 		}},
 		{"a watchdog kills a task too early", "N2 killed before the end of its grace", func(_ *testing.T, f *fixture) {
 			f.signal(scripted.SIGKILL, scripted.ByWatchdog)
-			f.judge.Looked(f.node)
+			f.judge.Advanced(f.node)
 		}},
 		{"a task lives that was reported as ended", "N3 not the truth", func(_ *testing.T, f *fixture) {
 			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientComplete}})
@@ -328,7 +328,7 @@ func TestJudge(t *testing.T) {
 		{"a task loses a device that is sick", "N8 a device is taken away", func(t *testing.T, f *fixture) {
 			f.judge.DevicesReported(f.node, "toys", nil, nil)
 			f.signal(scripted.SIGTERM, scripted.ByDriver)
-			f.looked(t, time.Second)
+			f.observed(t, time.Second)
 		}},
 		{"a free device is not given", "N8 a free device is not given", func(t *testing.T, f *fixture) {
 			batch := gives(allocation("a2"), "d1")
@@ -342,7 +342,7 @@ func TestJudge(t *testing.T) {
 		}},
 		{"a volume is claimed before its record", "N6 no record", func(_ *testing.T, f *fixture) {
 			f.node.Storage().Claim(request("a2"), func() bool { return false }, func(storage.Claimed, error) {})
-			f.judge.Looked(f.node)
+			f.judge.Advanced(f.node)
 		}},
 		{"a volume is staged before its record", "N6 no record", func(t *testing.T, f *fixture) {
 			q := request("a1")
@@ -390,7 +390,7 @@ func TestJudge(t *testing.T) {
 		{"a storage plugin is killed before its volumes", "N7 stopped before its volumes", func(_ *testing.T, f *fixture) {
 			f.received(f.plugin, f.alloc)
 			f.node.Machine().Signal(f.pluginProcess().Identity, scripted.SIGKILL, scripted.ByClient)
-			f.judge.Looked(f.node)
+			f.judge.Advanced(f.node)
 		}},
 		{"a storage plugin stops a moment before the end of its hold", "N7 stopped before its volumes", func(t *testing.T, f *fixture) {
 			f.received(f.plugin, f.alloc)
@@ -425,7 +425,7 @@ func TestJudge(t *testing.T) {
 		{"a verdict does not come", "N9 no verdict", func(t *testing.T, f *fixture) {
 			f.judge.Received(f.node, f.wanted(allocation("a2"))) // the client does not receive it
 			f.advance(t, 6*time.Minute)
-			f.judge.Looked(f.node)
+			f.judge.Advanced(f.node)
 		}},
 		{"a verdict for nothing", "N9 healthy without a process", func(_ *testing.T, f *fixture) {
 			healthy, a := true, allocation("a2")
@@ -560,7 +560,7 @@ func TestJudge_runsAgainAfterAReboot(t *testing.T) {
 	l := newLeashed(t)
 	l.advance(t, 10*time.Minute)
 	l.node.Halt()
-	l.judge.Looked(l.node)
+	l.judge.Advanced(l.node)
 	l.advance(t, 2*time.Minute)
 	l.node.Boot()
 	must.NoError(t, l.node.StartClient())

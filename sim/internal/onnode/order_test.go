@@ -31,7 +31,7 @@ func TestJudge_sidecarStopsFirst(t *testing.T) {
 	a := f.withProxy(t)
 	f.received(a, f.alloc, f.plugin) // the client does not receive it
 	f.node.Machine().Signal(f.node.Machine().LivingIn("stuck:proxy")[0].Identity, scripted.SIGTERM, scripted.ByDriver)
-	f.judge.Looked(f.node)
+	f.judge.Advanced(f.node)
 	must.Len(t, 1, f.judge.Violations())
 	must.EqOp(t, "order", f.judge.Violations()[0].Check)
 }
@@ -49,6 +49,6 @@ func TestJudge_sidecarOfAStuckTask(t *testing.T) {
 	f.advance(t, 30*time.Minute)
 	must.Len(t, 1, f.node.Machine().LivingIn("stuck:web"))
 	must.SliceEmpty(t, f.node.Machine().LivingIn("stuck:proxy"))
-	f.judge.Looked(f.node)
+	f.judge.Advanced(f.node)
 	must.SliceEmpty(t, f.judge.Violations())
 }

@@ -42,8 +42,8 @@ type tasks struct {
 	launches map[string][]scripted.Identity
 }
 
-// Looked implements [machine.Observer].
-func (j *Judge) Looked(n *machine.Node) {
+// Advanced implements [machine.Observer].
+func (j *Judge) Advanced(n *machine.Node) {
 	j.now = n.Now()
 	m := n.Machine()
 	j.tasks.noteAway(n)

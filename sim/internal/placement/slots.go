@@ -42,8 +42,8 @@ func Holds(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) 
 }
 
 // stoppedForGood reports whether the scheduler never runs the work of a stopped allocation again:
-// batch work that a deadline stopped, or sysbatch work that a mark stopped. The description tells
-// them apart from a surplus allocation, which holds no slot after its stop.
+// batch work that a deadline stopped, or sysbatch work that a mark stopped. The description
+// distinguishes them from a surplus allocation, which holds no slot after its stop.
 func stoppedForGood(a *cluster.Allocation) bool {
 	switch opinion.TypeOf(a) {
 	case "batch":
