@@ -24,7 +24,7 @@ func Command() *cli.Command {
 	c.Seed = 1
 	return &cli.Command{
 		Short: "Drain nodes of a cluster in this process and kill the leader half-way",
-		About: `
+		Description: `
   Starts three raft servers, a scheduler and simulated clients in this process, registers
   a cluster, drains several nodes at once, kills the leader when half of the work is done,
   and prints a summary.

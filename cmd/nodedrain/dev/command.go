@@ -21,7 +21,7 @@ func Command() *cli.Command {
 	c := &Config{Addr: DefaultAddr, Nodes: DefaultNodes}
 	return &cli.Command{
 		Short: "Run a small cluster, to try things",
-		About: `
+		Description: `
   Runs a cluster on the loopback interface: one server in memory, clients of nodes with
   the driver raw_exec, and example jobs of real processes. Prints the commands that drain
   a node and show what happens. With -simulated the driver is mock, whose tasks have no
