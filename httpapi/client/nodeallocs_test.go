@@ -207,6 +207,8 @@ func TestNodeSide_Changes_allocationByAllocation(t *testing.T) {
 	}
 	rest := `"NodeID":"n1","TaskGroup":"g","DesiredStatus":"run","ClientStatus":"pending","AllocModifyIndex":7`
 	for what, test := range map[string]struct{ fields, reason string }{
+		"deeper than encoding/json reads":      {`"Job":` + job(deep(10_000)), "Job is nested 10005 levels deep"},
+		"the whole answer is too deep":         {`"Job":` + job(deep(9_994)), `Task group "g": Task "t": the config is nested 9994 levels deep, and clients read at most 9900`},
 		"a field of another type":              {`"Job":{"TaskGroups":5}`, "Job: json: cannot unmarshal number"},
 		"a job that a client cannot have":      {`"Job":{"TaskGroups":[null]}`, "Task group 0 is missing"},
 		"a server has left out the job's task": {`"Job":{"ID":"j"},"Unreadable":"task \"t\": deep"`, `task "t": deep`},

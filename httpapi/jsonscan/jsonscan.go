@@ -1,9 +1,15 @@
-// Package jsonscan measures JSON texts that encoding/json may refuse, and names places in them. The
-// functions need no stack, and their time is linear in the length of the text.
+// Package jsonscan measures and splits JSON texts that encoding/json may refuse. encoding/json refuses
+// a whole text if one value in it is nested more than 10,000 levels deep. With this package a reader
+// finds that value, and reads the others.
+//
+// The functions do not check the values that they return: json.Unmarshal does. They need no stack, and
+// their time is linear in the length of the text.
 package jsonscan
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -127,6 +133,123 @@ func pathOf(levels []level, most int) string {
 	return path.String()
 }
 
+// Member is a key of an object with its value.
+type Member struct {
+	Key   string
+	Value []byte
+}
+
+// Members returns the members of an object, in their order. The values are parts of the text.
+func Members(object []byte) ([]Member, error) {
+	var members []Member
+	err := split(object, '{', '}', func(at int) (int, error) {
+		if object[at] != '"' {
+			return 0, fmt.Errorf("byte %d: a key must be a string", at)
+		}
+		end := stringEnd(object, at)
+		var m Member
+		if err := json.Unmarshal(object[at:end], &m.Key); err != nil {
+			return 0, fmt.Errorf("byte %d: %w", at, err)
+		}
+		at = blanksEnd(object, end)
+		if at == len(object) || object[at] != ':' {
+			return 0, fmt.Errorf("byte %d: a colon must follow a key", at)
+		}
+		at = blanksEnd(object, at+1)
+		end, err := valueEnd(object, at)
+		m.Value = object[at:end]
+		members = append(members, m)
+		return end, err
+	})
+	return members, err
+}
+
+// Elements returns the elements of an array. They are parts of the text.
+func Elements(array []byte) ([][]byte, error) {
+	var elements [][]byte
+	err := split(array, '[', ']', func(at int) (int, error) {
+		end, err := valueEnd(array, at)
+		elements = append(elements, array[at:end])
+		return end, err
+	})
+	return elements, err
+}
+
+// split calls part at the start of each part between two brackets. part returns the end of its part.
+func split(text []byte, first, last byte, part func(at int) (end int, err error)) error {
+	at := blanksEnd(text, 0)
+	if at == len(text) || text[at] != first {
+		return fmt.Errorf("byte %d: %q is missing", at, first)
+	}
+	at = blanksEnd(text, at+1)
+	if at < len(text) && text[at] == last {
+		return nothingAfter(text, at+1)
+	}
+	for at < len(text) {
+		end, err := part(at)
+		if err != nil {
+			return err
+		}
+		at = blanksEnd(text, end)
+		switch {
+		case at == len(text):
+		case text[at] == last:
+			return nothingAfter(text, at+1)
+		case text[at] != ',':
+			return fmt.Errorf("byte %d: a comma is missing", at)
+		default:
+			at = blanksEnd(text, at+1)
+		}
+	}
+	return errEndsEarly
+}
+
+var errEndsEarly = errors.New("the text ends early")
+
+func nothingAfter(text []byte, at int) error {
+	if at = blanksEnd(text, at); at < len(text) {
+		return fmt.Errorf("byte %d: a second value follows", at)
+	}
+	return nil
+}
+
+// valueEnd returns the end of the value that starts at a byte.
+func valueEnd(text []byte, at int) (end int, err error) {
+	depth := 0
+	for i := at; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = stringEnd(text, i) - 1
+			if depth == 0 {
+				return i + 1, nil
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			switch {
+			case depth == 0:
+				return i + 1, nil
+			case depth < 0:
+				return scalarEnd(at, i)
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return scalarEnd(at, i)
+			}
+		}
+	}
+	return len(text), errEndsEarly
+}
+
+// scalarEnd returns the end of a number or of a word.
+func scalarEnd(at, end int) (int, error) {
+	if at == end {
+		return end, fmt.Errorf("byte %d: a value is missing", at)
+	}
+	return end, nil
+}
+
 // stringEnd returns the end of the string that starts at a byte, with its closing quote.
 func stringEnd(text []byte, at int) int {
 	for i := at + 1; i < len(text); i++ {
@@ -138,4 +261,11 @@ func stringEnd(text []byte, at int) int {
 		}
 	}
 	return len(text)
+}
+
+func blanksEnd(text []byte, at int) int {
+	for at < len(text) && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n') {
+		at++
+	}
+	return at
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonscan"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // deepest is the simple twin of Depth.
@@ -102,18 +103,44 @@ func TestAt(t *testing.T) {
 	must.Eq(t, strings.Repeat("[0]", 16)+"…", jsonscan.At([]byte(strings.Repeat("[", 100)), 100))
 }
 
-// Valid JSON is measured as encoding/json does it.
+func TestElements_mistakes(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{``, `5`, `{}`, `[`, `[1`, `[1,`, `[1 2]`, `[,]`, `[1,,2]`, `["a`, `[1]]`, `[[1]`, `[:]`} {
+		_, err := jsonscan.Elements([]byte(text))
+		must.Error(t, err, must.Sprint(text))
+	}
+	for _, text := range []string{``, `5`, `[]`, `{`, `{1:2}`, `{"a"}`, `{"a":}`, `{"a":1`, `{"a":1,}`, `{"a":1 "b":2}`, `{"a":1}{`, `{"a`, `{"\q":1}`} {
+		_, err := jsonscan.Members([]byte(text))
+		must.Error(t, err, must.Sprint(text))
+	}
+}
+
+// A value that encoding/json refuses does not hide the others.
+func TestElements_deep(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
+	text := []byte(` [ "a,]" , ` + deep + `, {"b":[1]},null ] `)
+	must.False(t, json.Valid(text))
+	elements := result.Of(jsonscan.Elements(text)).OK(t)
+	must.Eq(t, [][]byte{[]byte(`"a,]"`), []byte(deep), []byte(`{"b":[1]}`), []byte(`null`)}, elements)
+	must.Eq(t, 20_001, jsonscan.Depth(text))
+}
+
+// Valid JSON is split and measured as encoding/json does it.
 func FuzzScan(f *testing.F) {
 	for _, text := range []string{`[]`, `{}`, `[1,"a\"]",{"b":[null]}]`, `{"a":{"b":"\\"},"a":[[]],"\u0061":1e5}`, " [ 1 ,\n2 ] ", `[`, `["\ud800"]`, `-1`, `{"":""}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		elements, arrayErr := jsonscan.Elements(text)
+		members, objectErr := jsonscan.Members(text)
 		jsonscan.Deeper(text, 2)
 		for offset := range len(text) + 2 {
 			jsonscan.At(text, offset)
 		}
 		depth := jsonscan.Depth(text)
-		if !json.Valid(text) {
+		var value any
+		if json.Unmarshal(text, &value) != nil {
 			return
 		}
 		must.Eq(t, deepest(t, text), depth)
@@ -123,5 +150,28 @@ func FuzzScan(f *testing.F) {
 			_, deeper = jsonscan.Deeper(text, depth-1)
 			must.True(t, deeper)
 		}
+		var raw []json.RawMessage
+		if _, isArray := value.([]any); isArray {
+			must.NoError(t, arrayErr)
+			must.NoError(t, json.Unmarshal(text, &raw))
+			must.Eq(t, len(raw), len(elements))
+			for i := range raw {
+				must.Eq(t, string(raw[i]), string(elements[i]))
+			}
+		}
+		if _, isObject := value.(map[string]any); !isObject {
+			return
+		}
+		must.NoError(t, objectErr)
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		result.Of(decoder.Token()).OK(t)
+		for _, m := range members {
+			key := result.Of(decoder.Token()).OK(t)
+			must.Eq(t, any(m.Key), any(key))
+			var one json.RawMessage
+			must.NoError(t, decoder.Decode(&one))
+			must.Eq(t, string(one), string(m.Value))
+		}
+		must.False(t, decoder.More())
 	})
 }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonscan"
 )
 
 // AllocChanges answers GET /v1/node/{id}/allocations?changes. Ours.
@@ -53,25 +53,32 @@ func NewNodeAllocations(allocs []*cluster.Allocation, region string) []*Allocati
 // answer as a whole.
 func ReadAllocChanges(text []byte) (*AllocChanges, error) {
 	c := new(AllocChanges)
-	var list []json.RawMessage
-	if err := json.Unmarshal(text, &list); err == nil && list != nil {
+	if list, err := jsonscan.Elements(text); err == nil {
 		c.Complete = true
 		c.readAllocs(list)
 		return c, nil
 	}
-	type others AllocChanges
-	w := struct {
-		*others
-		Allocs []json.RawMessage
-	}{others: (*others)(c)}
-	if err := json.Unmarshal(text, &w); err != nil {
+	members, err := jsonscan.Members(text)
+	if err != nil {
 		return nil, err
 	}
-	c.readAllocs(w.Allocs)
+	for _, m := range members {
+		if m.Key != "Allocs" || string(m.Value) == "null" {
+			if err := readMember(m, c); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		list, err := jsonscan.Elements(m.Value)
+		if err != nil {
+			return nil, fmt.Errorf("Allocs: %w", err)
+		}
+		c.readAllocs(list)
+	}
 	return c, nil
 }
 
-func (c *AllocChanges) readAllocs(list []json.RawMessage) {
+func (c *AllocChanges) readAllocs(list [][]byte) {
 	for i, text := range list {
 		if a := readAllocation(text); a.ID != "" {
 			c.Allocs = append(c.Allocs, a)
@@ -82,21 +89,22 @@ func (c *AllocChanges) readAllocs(list []json.RawMessage) {
 }
 
 // readAllocation reads an allocation, or those of its fields that can be read.
-func readAllocation(text json.RawMessage) *Allocation {
-	whole, part := new(Allocation), new(Allocation)
+func readAllocation(text []byte) *Allocation {
+	whole := new(Allocation)
 	err := json.Unmarshal(text, whole)
 	if err == nil {
 		return whole
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(text, &members) != nil {
-		part.Unreadable = err.Error()
+	part := new(Allocation)
+	members, splitErr := jsonscan.Members(text)
+	if splitErr != nil {
+		part.Unreadable = splitErr.Error()
 		return part
 	}
 	why := ""
-	for _, key := range slices.Sorted(maps.Keys(members)) {
+	for _, m := range members {
 		before := *part
-		if err := readMember(key, members[key], part); err != nil {
+		if err := readMember(m, part); err != nil {
 			*part = before // the decoder may have stored a part of the value
 			why = cmp.Or(why, err.Error())
 		}
@@ -105,14 +113,21 @@ func readAllocation(text json.RawMessage) *Allocation {
 	return part
 }
 
+// decoderDepth is the nesting up to which encoding/json reads.
+const decoderDepth = 10_000
+
 // readMember stores the value of a member of an object in the field with its name.
-func readMember(key string, value json.RawMessage, into *Allocation) error {
-	text, err := json.Marshal(map[string]json.RawMessage{key: value})
-	if err == nil {
-		err = json.Unmarshal(text, into)
+func readMember(m jsonscan.Member, into any) error {
+	if depth := jsonscan.Depth(m.Value); depth >= decoderDepth {
+		return fmt.Errorf("%s is nested %d levels deep", m.Key, depth)
 	}
+	key, err := json.Marshal(m.Key)
 	if err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+		return err
+	}
+	text := slices.Concat([]byte("{"), key, []byte(":"), m.Value, []byte("}"))
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", m.Key, err)
 	}
 	return nil
 }
