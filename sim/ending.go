@@ -43,26 +43,6 @@ func ending(state *statestore.Snapshot, brief bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// Facts returns the final facts, sorted: how each drain ended, which allocations are left on draining
-// nodes, and how many allocations of each group run. The facts contain no times and no ids of
-// allocations, because these differ between runs of one story.
-func Facts(state *statestore.Snapshot) (facts []string) {
-	for _, d := range drainsOf(state) {
-		fact := fmt.Sprintf("node %s drain %s %s", d.NodeID, d.ID, outcome(d))
-		if d.Outcome == cluster.OutcomeNone {
-			fact += ", left: " + leftOn(state, d)
-		}
-		facts = append(facts, fact)
-	}
-	for j := range state.Jobs() {
-		for _, g := range j.TaskGroups {
-			facts = append(facts, "group "+Standing(state, cluster.GroupKey{Job: j.Key(), Name: g.Name}, g.Count))
-		}
-	}
-	slices.Sort(facts)
-	return facts
-}
-
 // drainsOf returns the drains of a state by id, those that run and those that have ended.
 func drainsOf(state *statestore.Snapshot) []*cluster.Drain {
 	drains := slices.Collect(state.Drains())

@@ -120,7 +120,6 @@ func snapshotRule() lint.LoopRule {
 func judgeRule() lint.LoopRule {
 	judge := module + "/sim/invariant"
 	rule := lint.LoopRule{
-		Roots: []lint.Root{{Package: module + "/sim", Name: "Facts"}},
 		Boundaries: map[string]string{
 			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of a stream decides nothing",
 			"(*" + module + "/httpapi/client.quietConn).Write":   "the destination of a dump does not affect the finding",
@@ -134,7 +133,7 @@ func judgeRule() lint.LoopRule {
 		},
 	}
 	for _, method := range []string{
-		"Applied", "Replica", "Restored", "Began", "Ended", "ClockSet", "Proposed", "NotTaken", "Answered", "Stepped", "Quiet", "Calm", "End", "SameFacts",
+		"Applied", "Replica", "Restored", "Began", "Ended", "ClockSet", "Proposed", "NotTaken", "Answered", "Stepped", "Quiet", "Calm", "End",
 	} {
 		rule.Roots = append(rule.Roots, lint.Root{Package: judge, Receiver: "Judge", Name: method})
 	}

@@ -60,8 +60,7 @@ const (
 	JobForgotten       Check = "G6 job forgotten"       // an entry did not make a required evaluation
 	NeedlessEvaluation Check = "G6 needless evaluation" // an entry created an evaluation of a job that it does not concern, or a second one
 
-	Forgotten   Check = "G7 forgotten"    // a fresh drainer plans an item that the running one does not
-	FactsDiffer Check = "G7 facts differ" // another run of the same story reached other facts
+	Forgotten Check = "G7 forgotten" // a fresh drainer plans an item that the running one does not
 
 	NoReason       Check = "G8 no reason"                   // an allocation on a draining node without a reason
 	TwoReasons     Check = "G8 two reasons"                 // an allocation with two reasons
@@ -102,7 +101,7 @@ func Checks() []Check {
 		NoRecord, SecondOutcome, EndedWithoutCause, MadeEligible,
 		NoEvaluation, ValidRefused, WrongAnswer, MarkLost, PlannedBeforeBarrier, PlannedFromOldState,
 		SentTwice, NotRetried, NotReevaluated, JobForgotten, NeedlessEvaluation,
-		Forgotten, FactsDiffer,
+		Forgotten,
 		NoReason, TwoReasons, ReasonOfAbsent, UntrueReason, WrongNumbers, WrongSince, WrongTotals,
 		TooManyIDs, TooManyBytes, TooManyInFlight, TooManyQueries, TooManyRecords, TooSoon,
 		IdleWake, IdleWrite, EndlessSteps,

@@ -1,8 +1,6 @@
 package invariant
 
 import (
-	"time"
-
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -61,24 +59,6 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 	for _, key := range w.Reevaluate {
 		if !t.reevaluates(m.at, key) && !t.failures.waits(&j.options, m.at) {
 			j.find(Forgotten, Violation{Group: key}, "a fresh drainer would have the group evaluated again")
-		}
-	}
-}
-
-// SameFacts compares the final facts of two runs of the same story.
-func (j *Judge) SameFacts(now time.Time, want, got []string) {
-	j.now = now
-	for i := range max(len(want), len(got)) {
-		w, g := "nothing", "nothing"
-		if i < len(want) {
-			w = want[i]
-		}
-		if i < len(got) {
-			g = got[i]
-		}
-		if w != g {
-			j.find(FactsDiffer, Violation{}, "the other run has %q instead of %q", g, w)
-			return
 		}
 	}
 }

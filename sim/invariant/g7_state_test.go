@@ -20,11 +20,6 @@ func brokenMemory() []broken {
 			s.quiet(s.wantsEnd("n1"))
 			return s
 		}},
-		{"other facts of the same story", invariant.FactsDiffer, nil, func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 3, 1)
-			s.j.SameFacts(s.now, []string{"one", "two"}, []string{"one"})
-			return s
-		}},
 	}
 }
 
@@ -46,11 +41,6 @@ func fineMemory() []fine {
 			s.j.Stepped(s.now, stepped)
 			s.wait(invariant.DefaultRetryBase / 2)
 			s.quiet(s.wantsEnd("n1"))
-			return s
-		}},
-		{"the same facts of the same story", func(t *testing.T) *fixture {
-			s := web(t, invariant.Options{}, 3, 1)
-			s.j.SameFacts(s.now, []string{"one"}, []string{"one"})
 			return s
 		}},
 	}

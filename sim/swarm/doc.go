@@ -18,14 +18,6 @@
 // [Play] plays seeds on several workers. One worker plays each seed, without other goroutines. Some
 // seeds are played twice, and fail if the two runs differ.
 //
-// # Steady runs and variants
-//
-// Some seeds are also played in two further ways. [Steady] removes everything that lets a correct run
-// end with different facts. One of [Variants] then changes the steady scenario: another seed, writes
-// that fail, more elections. A variant may change the times of the run. The seed fails if the final
-// facts of the two runs differ. This check needs no bound and no model, so it finds bugs that all
-// judges miss.
-//
 // # Rates
 //
 // A swarm tests only what happens in its runs. An [Observer] counts the rare events of a run. [Rates]

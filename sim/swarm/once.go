@@ -22,9 +22,6 @@ func (o Options) run(seed uint64) Run {
 	if failure == nil && o.isTwice(seed) {
 		failure = o.again(s, result.Hash)
 	}
-	if failure == nil && o.isMetamorphic(seed) {
-		failure = o.compareVariant(s, variantOf(seed))
-	}
 	if failure != nil {
 		failure.Seed, failure.Size = seed, o.Size
 	}

@@ -31,8 +31,6 @@ const (
 	Violated Kind = "violation"
 	// Nondeterminism: a second run of the seed differed.
 	Nondeterminism Kind = "nondeterminism"
-	// Metamorphic: the steady run and its variant ended with different facts.
-	Metamorphic Kind = "metamorphic"
 	// Panicked: the run panicked.
 	Panicked Kind = "panic"
 	// Unplayable: the run ended with an error.
@@ -46,9 +44,6 @@ type Failure struct {
 	Kind Kind
 	// Violations are the broken guarantees, in the order of the run. [Violated] has at least one.
 	Violations []invariant.Violation
-	// Variant is the name of the [Variant] if the failure is of the steady run or of the variant.
-	// It is empty if the scenario of the seed itself failed.
-	Variant string
 	// Text describes the failure in one line, or in several after a panic.
 	Text string
 }
@@ -60,20 +55,16 @@ func (f *Failure) String() string {
 
 // Replay returns the command that repeats the failure.
 func (f *Failure) Replay() string {
-	command := fmt.Sprintf("nodedrain sim swarm --size %s --seed %d --seeds 1", f.Size, f.Seed)
-	if f.Variant != "" {
-		command += " --metamorphic 1"
-	}
-	return command
+	return fmt.Sprintf("nodedrain sim swarm --size %s --seed %d --seeds 1", f.Size, f.Seed)
 }
 
 // Report is the result of a swarm.
 type Report struct {
 	Size Size
 	// First is the first seed. Seeds counts the seeds that were played, Twice those of them that
-	// were played twice, Variants those that were also played as a variant.
-	First                  uint64
-	Seeds, Twice, Variants int
+	// were played twice.
+	First        uint64
+	Seeds, Twice int
 	// Hash is the hash of the hashes of all seeds, in their order.
 	Hash uint64
 	// Failed counts the failed seeds. Failures are the first of them.

@@ -27,10 +27,6 @@ type Options struct {
 	// Twice is the share of seeds that are played twice. Both runs must be equal. Zero is
 	// [DefaultTwice], below zero is none.
 	Twice float64
-	// Metamorphic is the share of seeds that are also played as [Steady] and as one of
-	// [Variants]. Both runs must end with equal facts. Zero is [DefaultMetamorphic], below zero is
-	// none.
-	Metamorphic float64
 	// Keep is how many failures the report holds. Zero is [DefaultKeep].
 	Keep int
 	// Play plays a scenario; nil is [sim.Play]. Workers call it at the same time.
@@ -41,11 +37,10 @@ type Options struct {
 
 // Defaults of [Options].
 const (
-	DefaultFirst       = 1
-	DefaultSeeds       = 1000
-	DefaultTwice       = 0.01
-	DefaultMetamorphic = 0.01
-	DefaultKeep        = 10
+	DefaultFirst = 1
+	DefaultSeeds = 1000
+	DefaultTwice = 0.01
+	DefaultKeep  = 10
 )
 
 func (o Options) withDefaults() Options {
@@ -53,7 +48,6 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Seeds, DefaultSeeds)
 	setDefault(&o.Workers, runtime.GOMAXPROCS(0))
 	setDefault(&o.Twice, DefaultTwice)
-	setDefault(&o.Metamorphic, DefaultMetamorphic)
 	setDefault(&o.Keep, DefaultKeep)
 	if o.Play == nil {
 		o.Play = sim.Play
@@ -98,9 +92,6 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 		report.add(run, o.Keep)
 		if o.isTwice(run.Seed) {
 			report.Twice++
-		}
-		if o.isMetamorphic(run.Seed) {
-			report.Variants++
 		}
 		if o.Each != nil {
 			o.Each(run)

@@ -163,7 +163,7 @@ func TestPlay_noSuchSeeds(t *testing.T) {
 		must.Error(t, err)
 		must.Eq(t, 0, report.Seeds)
 	}
-	report, err := swarm.Play(context.Background(), swarm.Options{First: last - 1, Seeds: 2, Play: plays, Twice: -1, Metamorphic: -1})
+	report, err := swarm.Play(context.Background(), swarm.Options{First: last - 1, Seeds: 2, Play: plays, Twice: -1})
 	must.NoError(t, err)
 	must.Eq(t, 2, report.Seeds)
 }

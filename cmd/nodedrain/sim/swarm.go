@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,8 +28,6 @@ type SwarmFlags struct {
 	size           swarm.Size
 	json           bool
 	keep           string
-	// metamorphic is the share of seeds whose scenario is also played as a variant.
-	metamorphic float64
 }
 
 // Set returns the set of the flags.
@@ -43,7 +40,6 @@ func (f *SwarmFlags) Set() *flag.FlagSet {
 	set.IntVar(&f.workers, "workers", 0, "")
 	set.BoolVar(&f.json, "json", false, "")
 	set.StringVar(&f.keep, "keep", "", "")
-	set.Float64Var(&f.metamorphic, "metamorphic", swarm.DefaultMetamorphic, "")
 	return set
 }
 
@@ -57,11 +53,9 @@ Usage: nodedrain sim swarm [options]
 
   Generates a scenario from each seed and plays it: a cluster, jobs, drains and faults.
   Each seed has a subset of the kinds of faults. A seed fails if it breaks a guarantee
-  of the drainer, or if a second play gives a different result. Some seeds are also
-  played as a variant with a change that must not affect the end; they fail if the end
-  differs. The swarm also fails if rare events happened less often than required: its
-  coverage is then too low. The exit code is 0 only if all seeds were played and
-  nothing failed.
+  of the drainer, or if a second play gives a different result. The swarm also fails if
+  rare events happened less often than required: its coverage is then too low. The exit
+  code is 0 only if all seeds were played and nothing failed.
 
   The same seed gives the same result on every machine.
 
@@ -78,11 +72,9 @@ Options:
                     processors.
   -keep DIR         Write the first %d failing seeds into DIR as scenario files, with
                     random choices fixed where possible. Creates DIR.
-  -metamorphic P    Share of seeds that are also played as a variant, from 0 to 1.
-                    Default: %g.
   -json             Print only one JSON object: the hash of each seed, the failures,
                     the counts and the speed.
-`, swarm.DefaultSeeds, swarm.DefaultFirst, swarm.DefaultKeep, swarm.DefaultMetamorphic))
+`, swarm.DefaultSeeds, swarm.DefaultFirst, swarm.DefaultKeep))
 }
 
 // Run runs the command and returns its exit code.
@@ -115,7 +107,6 @@ func (c *SwarmCommand) run(args []string) error {
 	played, end := c.progress(&f)
 	report, unplayed := swarm.Play(c.Ctx, swarm.Options{
 		First: f.first, Seeds: f.seeds, Size: f.size, Workers: f.workers, Play: c.Play,
-		Metamorphic: cmp.Or(f.metamorphic, -1), // Options reads zero as the default
 		Each: func(r swarm.Run) {
 			hashes = append(hashes, seedHash{r.Seed, hexHash(r.Hash)})
 			played(r)
@@ -159,8 +150,6 @@ func (f *SwarmFlags) check(set *flag.FlagSet, arguments []string) error {
 		return fmt.Errorf("-seeds is %d and must not be above %d: there are no seeds after %d", f.seeds, math.MaxUint64-f.first+1, uint64(math.MaxUint64))
 	case present["workers"] && f.workers <= 0:
 		return fmt.Errorf("-workers is %d and must be above 0", f.workers)
-	case !(f.metamorphic >= 0 && f.metamorphic <= 1):
-		return fmt.Errorf("-metamorphic is %g and must be from 0 to 1", f.metamorphic)
 	}
 	return nil
 }
@@ -172,14 +161,11 @@ func freshSeed(now time.Time) uint64 { return uint64(now.UnixMicro()) }
 // again returns the command that plays the same seeds again.
 func (f *SwarmFlags) again() string {
 	command := fmt.Sprintf("nodedrain sim swarm -size %s -seed %d -seeds %d", f.size, f.first, f.seeds)
-	if f.metamorphic != swarm.DefaultMetamorphic {
-		command += fmt.Sprintf(" -metamorphic %g", f.metamorphic)
-	}
 	return command
 }
 
 // print prints the result of a swarm of the requested number of seeds.
-func (c *SwarmCommand) print(r *swarm.Report, seeds int, kept map[uint64][]string) {
+func (c *SwarmCommand) print(r *swarm.Report, seeds int, kept map[uint64]string) {
 	for _, failure := range r.Failures {
 		c.printFailure(failure, kept[failure.Seed])
 	}
@@ -196,25 +182,19 @@ func (c *SwarmCommand) print(r *swarm.Report, seeds int, kept map[uint64][]strin
 	if !r.OK() {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.Out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, %d as a variant, hash %s\n",
-		verdict, of, seeds, r.Size, r.First, r.Failed, r.Twice, r.Variants, hexHash(r.Hash))
+	fmt.Fprintf(c.Out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, hash %s\n",
+		verdict, of, seeds, r.Size, r.First, r.Failed, r.Twice, hexHash(r.Hash))
 	fmt.Fprintf(c.Out, "      %s on %d workers: %.0f seeds per minute, %.2f busy simulated hours per second; %d entries in %d steps\n",
 		r.Took.Round(time.Millisecond), r.Workers, r.SeedsPerMinute(), r.BusyHoursPerSecond(), r.Entries, r.Steps)
 }
 
 // printFailure prints the failure of a seed and the commands to reproduce it.
-func (c *SwarmCommand) printFailure(f *swarm.Failure, kept []string) {
+func (c *SwarmCommand) printFailure(f *swarm.Failure, kept string) {
 	fmt.Fprintf(c.Out, "FAIL  seed %d: %s: %s\n", f.Seed, f.Kind, f.Text)
-	fmt.Fprintf(c.Out, "      replay: %s\n", replay(f))
-	if f.Variant == "" {
-		fmt.Fprintf(c.Out, "      shrink: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
-	}
-	switch {
-	case len(kept) == 0:
-	case f.Variant == "":
-		fmt.Fprintf(c.Out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept[0]))
-	default:
-		fmt.Fprintf(c.Out, "      kept, to compare: nodedrain sim run %s %s\n", quoted(kept[0]), quoted(kept[1]))
+	fmt.Fprintf(c.Out, "      replay: %s\n", replaySeed(f.Size, f.Seed))
+	fmt.Fprintf(c.Out, "      shrink: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
+	if kept != "" {
+		fmt.Fprintf(c.Out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept))
 	}
 }
 
@@ -233,24 +213,19 @@ func (f *SwarmFlags) openKeep() error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// keep writes failing scenarios to files and returns the files by seed: the frozen
-// scenario, or the original and its variant.
-func (c *SwarmCommand) keep(f *SwarmFlags, r *swarm.Report) (kept map[uint64][]string, err error) {
-	kept = map[uint64][]string{}
+// keep writes failing scenarios to files, frozen, and returns the files by seed.
+func (c *SwarmCommand) keep(f *SwarmFlags, r *swarm.Report) (kept map[uint64]string, err error) {
+	kept = map[uint64]string{}
 	if f.keep == "" {
 		return kept, nil
 	}
 	for _, failure := range r.Failures {
-		for _, s := range failure.Scenarios() {
-			if failure.Variant == "" {
-				s = c.frozen(s)
-			}
-			file := filepath.Join(f.keep, s.Name+scenario.Extension)
-			if err := writeFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
-				return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
-			}
-			kept[failure.Seed] = append(kept[failure.Seed], file)
+		s := c.frozen(swarm.Generate(failure.Seed, failure.Size))
+		file := filepath.Join(f.keep, s.Name+scenario.Extension)
+		if err := writeFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
+			return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
 		}
+		kept[failure.Seed] = file
 	}
 	return kept, nil
 }

@@ -20,14 +20,13 @@ type swarmReport struct {
 	OK   bool   `json:"ok"`
 	Size string `json:"size"`
 	// First is the first seed, Requested the requested number of seeds, Seeds the number
-	// played. Interrupted means that Seeds is below Requested. PlayedTwice and Variants
-	// count the seeds played twice and those also played as a variant.
+	// played. Interrupted means that Seeds is below Requested. PlayedTwice
+	// counts the seeds played twice.
 	First       uint64 `json:"first"`
 	Requested   int    `json:"asked"`
 	Interrupted bool   `json:"interrupted"`
 	Seeds       int    `json:"seeds"`
 	PlayedTwice int    `json:"played_twice"`
-	Variants    int    `json:"variants"`
 	Workers     int    `json:"workers"`
 
 	Seconds            float64 `json:"seconds"`
@@ -52,7 +51,7 @@ type swarmReport struct {
 }
 
 // swarmReportVersion changes when a field is removed or changes its meaning.
-const swarmReportVersion = 4
+const swarmReportVersion = 5
 
 type seedHash struct {
 	Seed uint64 `json:"seed"`
@@ -65,12 +64,10 @@ type seedFailure struct {
 	Text string `json:"text"`
 	// Violations are in order of occurrence; null if there are none.
 	Violations []violation `json:"violations"`
-	// Variant is the name of the variant that failed, or empty.
-	Variant string `json:"variant,omitempty"`
-	// Replay is the command that plays the seed again. Files are the files in which the
-	// seed is kept, or null.
-	Replay string   `json:"replay"`
-	Files  []string `json:"files,omitempty"`
+	// Replay is the command that plays the seed again. File is the file in which the seed
+	// is kept, or empty.
+	Replay string `json:"replay"`
+	File   string `json:"file,omitempty"`
 }
 
 type violation struct {
@@ -98,13 +95,13 @@ type shortEvent struct {
 }
 
 // printSwarm prints the report of a swarm as JSON. seeds is the requested number.
-func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, kept map[uint64][]string) error {
+func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, kept map[uint64]string) error {
 	if hashes == nil {
 		hashes = []seedHash{}
 	}
 	report := swarmReport{
 		Version: swarmReportVersion, OK: r.OK() && r.Seeds == seeds, Size: r.Size.String(),
-		First: r.First, Requested: seeds, Interrupted: r.Seeds < seeds, Seeds: r.Seeds, PlayedTwice: r.Twice, Variants: r.Variants, Workers: r.Workers,
+		First: r.First, Requested: seeds, Interrupted: r.Seeds < seeds, Seeds: r.Seeds, PlayedTwice: r.Twice, Workers: r.Workers,
 		Seconds: r.Took.Seconds(), SeedsPerMinute: r.SeedsPerMinute(),
 		BusyHours: r.Busy.Hours(), BusyHoursPerSecond: r.BusyHoursPerSecond(),
 		Steps: r.Steps, Entries: r.Entries,
@@ -114,7 +111,7 @@ func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, ke
 	for _, f := range r.Failures {
 		report.Failures = append(report.Failures, seedFailure{
 			Seed: f.Seed, Kind: string(f.Kind), Text: f.Text, Violations: violations(f.Violations),
-			Variant: f.Variant, Replay: replay(f), Files: kept[f.Seed],
+			Replay: replaySeed(f.Size, f.Seed), File: kept[f.Seed],
 		})
 	}
 	for event, count := range r.Tally.Events {
@@ -145,14 +142,6 @@ func violations(all []invariant.Violation) (shown []violation) {
 
 // hexHash formats a hash.
 func hexHash(h uint64) string { return fmt.Sprintf("%016x", h) }
-
-// replay returns the command that plays a failed seed again.
-func replay(f *swarm.Failure) string {
-	if f.Variant != "" {
-		return f.Replay()
-	}
-	return replaySeed(f.Size, f.Seed)
-}
 
 // replaySeed returns the command that plays a seed again.
 func replaySeed(size swarm.Size, seed uint64) string {
