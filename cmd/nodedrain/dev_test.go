@@ -15,9 +15,9 @@ func TestDev_mistakes(t *testing.T) {
 		"dev -colour":                   "flag provided but not defined: -colour",
 		"demo now":                      "This command takes no arguments",
 		"clients -nodes 3":              `nodedrain has no command "clients" any more: "nodedrain client" with a block plugin "mock" {}`,
-		"server -dev":                   `flag provided but not defined: -dev any more: "nodedrain dev -simulated"`,
+		"server -dev":                   `nodedrain server has no flag -dev any more: "nodedrain dev -simulated"`,
 		"server -data-dir x -clients 3": `"nodedrain dev -simulated"`,
-		"demo -real":                    `flag provided but not defined: -real any more: "nodedrain dev" runs real tasks`,
+		"demo -real":                    `nodedrain demo has no flag -real any more: "nodedrain dev" runs real tasks`,
 		"demo -without":                 "give a job a max_parallel of its count",
 	} {
 		code, out, errs := command(t.Context(), line)

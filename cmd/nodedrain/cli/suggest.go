@@ -74,7 +74,7 @@ func suggestFlag(set *flag.FlagSet, err error) error {
 		return err
 	}
 	if text := removal(set.Name() + " -" + name); text != "" {
-		return fmt.Errorf("%w any more: %s", err, text)
+		return fmt.Errorf("nodedrain %s has no flag -%s any more: %s", set.Name(), name, text)
 	}
 	var names []string
 	set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
