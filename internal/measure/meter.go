@@ -138,7 +138,7 @@ func (m *Meter) collect() {
 	m.cost.GC += processCPU() - before
 }
 
-// Bytes returns the exact size of the allocations of work. It stops the world twice and is too
+// Bytes returns the exact size of the allocations of the process while work runs. It stops the world twice and is too
 // slow for work that is measured many times a second.
 func Bytes(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

@@ -51,14 +51,19 @@ func TestMeasure_bytes(t *testing.T) {
 	must.GreaterEq(t, 100<<16, cost.Bytes)
 }
 
-// Bytes are exact. A meter counts pages.
+// Bytes are exact. A meter counts pages. The runtime's own goroutines may allocate during one run, but
+// not during each of ten.
 func TestBytes(t *testing.T) {
 	var keep [1000]*[16]byte
-	must.Eq(t, 16_000, measure.Bytes(func() {
-		for i := range keep {
-			keep[i] = new([16]byte)
-		}
-	}))
+	least := uint64(math.MaxUint64)
+	for range 10 {
+		least = min(least, measure.Bytes(func() {
+			for i := range keep {
+				keep[i] = new([16]byte)
+			}
+		}))
+	}
+	must.Eq(t, 16_000, least)
 	must.NotNil(t, keep[999])
 }
 
