@@ -1,11 +1,9 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,10 +17,6 @@ import (
 )
 
 const (
-	// probeInterval is the time between two probes of a storage plugin that answers. probeAgain is
-	// the time between two probes of a plugin that does not answer.
-	probeInterval = 30 * time.Second
-	probeAgain    = time.Second
 	// storageProbeTimeout is the timeout of one probe.
 	storageProbeTimeout = 10 * time.Second
 	// storageDir is the folder of the sockets of storage plugins, below the folder of all sockets.
@@ -63,25 +57,23 @@ type storagePlugins struct {
 	logger  *slog.Logger
 
 	mu  sync.Mutex
-	all []*served // in the order of their starts; guarded by mu
+	all volume.Starts[served] // guarded by mu
 	// changed are plugins whose newest state the core and the servers may not have, in the order of
 	// the changes. reporting: a goroutine reports them. Guarded by mu.
 	changed   []cluster.PluginID
 	reporting bool
 }
 
-// served is one start of a storage plugin's task.
+// storageStart is one start of a storage plugin's task.
+type storageStart = volume.Start[served]
+
+// served is the connection to a storage plugin.
 type served struct {
-	ref    client.TaskRef
-	config cluster.CSIPlugin
 	// volumes is the folder of the node's volumes in the file system of the plugin.
 	volumes string
 	plugin  storagePlugin
 	stop    context.CancelFunc
 	stopped chan struct{}
-	// found is the plugin's description of itself, or nil before its first answer. It is replaced
-	// and never changed; guarded by mu of storagePlugins.
-	found *cluster.StoragePlugin
 }
 
 // begin watches a started task if it is a storage plugin, until end is called or the context ends.
@@ -91,7 +83,7 @@ func (s *storagePlugins) begin(life context.Context, running *sync.WaitGroup, re
 		return
 	}
 	s.mu.Lock()
-	watched := slices.ContainsFunc(s.all, func(p *served) bool { return p.ref.ID == ref.ID })
+	watched := s.all.Has(ref.ID)
 	s.mu.Unlock()
 	if watched {
 		return // a new process of the driver has taken the task over
@@ -103,12 +95,15 @@ func (s *storagePlugins) begin(life context.Context, running *sync.WaitGroup, re
 	}
 	ctx, stop := context.WithCancel(life)
 	volumes := s.placeOf(ref.Alloc, task, isolation).volumes
-	p := &served{ref: ref, config: *task.CSIPlugin, volumes: volumes, plugin: plugin, stop: stop, stopped: make(chan struct{})}
+	p := &storageStart{
+		ID: ref.ID, Alloc: ref.Alloc, Task: ref.Task, Config: *task.CSIPlugin,
+		Shell: served{volumes: volumes, plugin: plugin, stop: stop, stopped: make(chan struct{})},
+	}
 	s.mu.Lock()
-	s.all = append(s.all, p)
+	s.all.Add(p, time.Now())
 	s.mu.Unlock()
 	running.Go(func() {
-		defer close(p.stopped)
+		defer close(p.Shell.stopped)
 		s.watch(ctx, p)
 		stop()
 		if err := plugin.Close(); err != nil {
@@ -120,108 +115,67 @@ func (s *storagePlugins) begin(life context.Context, running *sync.WaitGroup, re
 // end removes the starts of a task from the list.
 func (s *storagePlugins) end(ref client.TaskRef) {
 	s.mu.Lock()
-	var ended []*served
-	s.all = slices.DeleteFunc(s.all, func(p *served) bool {
-		is := p.ref.Alloc == ref.Alloc && p.ref.Task == ref.Task && (ref.ID == "" || p.ref.ID == ref.ID)
-		if is {
-			ended = append(ended, p)
-		}
-		return is
-	})
+	ended := s.all.Remove(ref.Alloc, ref.Task, ref.ID)
 	s.mu.Unlock()
 	for _, p := range ended {
-		p.stop()
-		<-p.stopped
-		s.remove(p.ref.Alloc, p.ref.Task)
-		s.report(p.config.ID)
+		p.Shell.stop()
+		<-p.Shell.stopped
+		s.remove(p.Alloc, p.Task)
+		s.report(p.Config.ID)
 	}
 }
 
-// watch probes a plugin until the context ends. If the plugin does not answer for its health
-// timeout since its start or since the first failed probe, watch restarts it.
-func (s *storagePlugins) watch(ctx context.Context, p *served) {
+// watch probes a plugin until the context ends, and restarts it when [volume.Start.Probed] requires
+// this.
+func (s *storagePlugins) watch(ctx context.Context, p *storageStart) {
 	var problems failureLog
-	failing := time.Now() // since when, or zero
 	for ctx.Err() == nil {
-		wait := probeInterval
 		found, err := s.probe(ctx, p)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err == nil:
-			problems.over()
-			failing = time.Time{}
-		default:
-			wait = probeAgain
-			if problems.isNew(err) {
-				s.logger.Warn("a storage plugin does not answer", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "error", err)
-			}
-			if failing.IsZero() {
-				failing = time.Now()
-			}
-			if limit := cmp.Or(p.config.HealthTimeout, cluster.DefaultPluginHealthTimeout); time.Since(failing) >= limit {
-				failing = time.Now()
-				s.restart(p, limit)
-			}
 		}
-		s.note(p, found, err)
+		if err == nil {
+			problems.over()
+		} else if problems.isNew(err) {
+			s.logger.Warn("a storage plugin does not answer", "plugin", p.Config.ID, "alloc", p.Alloc, "task", p.Task, "error", err)
+		}
+		s.mu.Lock()
+		wait, restart, changed := p.Probed(found, err, time.Now())
+		s.mu.Unlock()
+		if restart {
+			s.restart(p)
+		}
+		if changed {
+			s.report(p.Config.ID)
+		}
 		sleep(ctx, wait)
 	}
 }
 
 // restart requests a restart of the task of a plugin from the core. Volumes stay mounted meanwhile.
-func (s *storagePlugins) restart(p *served, limit time.Duration) {
-	s.logger.Error("a storage plugin has not answered within its health timeout; the client restarts it", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "limit", limit)
-	s.restartTask(p.ref.Alloc, p.ref.Task, false, func(err error) {
+func (s *storagePlugins) restart(p *storageStart) {
+	s.logger.Error("a storage plugin has not answered within its health timeout; the client restarts it", "plugin", p.Config.ID, "alloc", p.Alloc, "task", p.Task, "limit", p.Limit())
+	s.restartTask(p.Alloc, p.Task, false, func(err error) {
 		if err != nil {
-			s.logger.Warn("a storage plugin could not be restarted", "plugin", p.config.ID, "alloc", p.ref.Alloc, "task", p.ref.Task, "error", err)
+			s.logger.Warn("a storage plugin could not be restarted", "plugin", p.Config.ID, "alloc", p.Alloc, "task", p.Task, "error", err)
 		}
 	})
 }
 
 // probe checks whether a plugin is ready. The first time it also reads the plugin's description.
-func (s *storagePlugins) probe(ctx context.Context, p *served) (*cluster.StoragePlugin, error) {
+func (s *storagePlugins) probe(ctx context.Context, p *storageStart) (*cluster.StoragePlugin, error) {
 	ctx, cancel := context.WithTimeout(ctx, storageProbeTimeout)
 	defer cancel()
-	if err := p.plugin.Probe(ctx); err != nil {
+	if err := p.Shell.plugin.Probe(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	found := p.found
+	found := p.Healthy()
 	s.mu.Unlock()
-	if found != nil && found.Healthy {
+	if found != nil {
 		return found, nil
 	}
-	found, err := p.plugin.Describe(ctx, p.config.Type)
-	if err != nil {
-		return nil, err
-	}
-	found.ID, found.Alloc, found.Healthy, found.HealthDescription = p.config.ID, p.ref.Alloc, true, "healthy"
-	return found, nil
-}
-
-// note stores the result of a probe. After a failure the next answer may be from a new process of
-// the plugin.
-func (s *storagePlugins) note(p *served, found *cluster.StoragePlugin, err error) {
-	s.mu.Lock()
-	before := p.found
-	next := found
-	if err != nil {
-		next = &cluster.StoragePlugin{ID: p.config.ID, Type: p.config.Type, Alloc: p.ref.Alloc}
-		if before != nil {
-			next = before.Copy()
-		}
-		next.Healthy, next.HealthDescription = false, cluster.CutText(err.Error())
-	}
-	same := before != nil && before.Healthy == next.Healthy && before.HealthDescription == next.HealthDescription
-	if !same {
-		next.UpdateTime = time.Now()
-		p.found = next
-	}
-	s.mu.Unlock()
-	if !same {
-		s.report(p.config.ID)
-	}
+	return p.Shell.plugin.Describe(ctx, p.Config.Type)
 }
 
 // report reports a plugin's newest state to the core and the servers. One goroutine at a time sends
@@ -248,16 +202,7 @@ func (s *storagePlugins) reportNext() bool {
 	}
 	id := s.changed[0]
 	s.changed = s.changed[1:]
-	var plugins []*cluster.StoragePlugin
-	for _, p := range slices.Backward(s.all) { // the newest start of a plugin first
-		if f := p.found; f != nil && !slices.ContainsFunc(plugins, func(o *cluster.StoragePlugin) bool { return o.ID == f.ID && o.Type == f.Type }) {
-			plugins = append(plugins, f.Copy())
-		}
-	}
-	var up *volume.Plugin
-	if p := s.newest(id, cluster.PluginType.Node); p != nil {
-		up = &volume.Plugin{Stages: p.found.Stages}
-	}
+	up, plugins := s.all.Report(id)
 	s.mu.Unlock()
 	if up != nil {
 		s.events.StoragePluginUp(id, *up)
@@ -268,25 +213,15 @@ func (s *storagePlugins) reportNext() bool {
 	return true
 }
 
-// newest returns the newest healthy plugin with a role, or nil. The caller holds mu.
-func (s *storagePlugins) newest(id cluster.PluginID, role func(cluster.PluginType) bool) *served {
-	for _, p := range slices.Backward(s.all) {
-		if p.config.ID == id && role(p.config.Type) && p.found != nil && p.found.Healthy {
-			return p
-		}
-	}
-	return nil
-}
-
 // plugin returns the newest healthy plugin with a role, or an error.
 func (s *storagePlugins) plugin(id cluster.PluginID, role func(cluster.PluginType) bool) (*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.newest(id, role)
+	p := s.all.Newest(id, role)
 	if p == nil {
 		return nil, fmt.Errorf("no healthy storage plugin %q runs on the node", id)
 	}
-	return p, nil
+	return &p.Shell, nil
 }
 
 // controllers calls the controllers among the storage plugins of the node, for the leader.

@@ -35,6 +35,7 @@ func loopRule() lint.LoopRule {
 
 			{Package: module + "/client/volume", Receiver: "Volumes", Name: "Step"},
 			{Package: module + "/client/volume", Receiver: "Volumes", Name: "Status"},
+			{Package: module + "/client/volume", Receiver: "Start", Name: "Probed"},
 
 			{Package: module + "/client/guard", Receiver: "Watch", Name: "Step"},
 

@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -13,19 +11,15 @@ import (
 // served are the storage plugins of one client: the tasks that a driver has started or taken over.
 type served struct {
 	run *run
-	all []*storagePlugin // in the order of their starts
+	all volume.Starts[probing]
 }
 
-// storagePlugin is one start of a storage plugin's task.
-type storagePlugin struct {
-	ref    client.TaskRef
-	config *cluster.CSIPlugin
-	// found is the plugin as it is registered with the servers, or nil before its first answer. It
-	// is replaced and never changed.
-	found *cluster.StoragePlugin
-	// failing is since when the plugin has not answered, or zero.
-	failing time.Time
-	over    bool
+// storageStart is one start of a storage plugin's task.
+type storageStart = volume.Start[probing]
+
+// probing is the state of the probes of a storage plugin.
+type probing struct {
+	over bool
 	// disturbed schedules the next probe, or is nil if it is already scheduled.
 	disturbed func()
 }
@@ -36,78 +30,72 @@ func (s *served) begin(ref client.TaskRef) {
 		return
 	}
 	config := s.run.node.volumes.Plugin(ref.ID)
-	if config == nil || slices.ContainsFunc(s.all, func(p *storagePlugin) bool { return p.ref.ID == ref.ID }) {
+	if config == nil || s.all.Has(ref.ID) {
 		return
 	}
-	p := &storagePlugin{ref: ref, config: config, failing: s.run.node.clock.now}
-	s.all = append(s.all, p)
+	p := &storageStart{ID: ref.ID, Alloc: ref.Alloc, Task: ref.Task, Config: *config}
+	s.all.Add(p, s.run.node.clock.now)
 	s.probe(p)
 }
 
 // end removes the starts of a task from the list.
 func (s *served) end(ref client.TaskRef) {
-	var ended []*storagePlugin
-	s.all = slices.DeleteFunc(s.all, func(p *storagePlugin) bool {
-		p.over = p.ref.Alloc == ref.Alloc && p.ref.Task == ref.Task && (ref.ID == "" || p.ref.ID == ref.ID)
-		if p.over {
-			ended = append(ended, p)
-		}
-		return p.over
-	})
+	ended := s.all.Remove(ref.Alloc, ref.Task, ref.ID)
 	for _, p := range ended {
-		s.report(p.config.ID)
+		p.Shell.over = true
+	}
+	for _, p := range ended {
+		s.report(p.Config.ID)
 	}
 }
 
 // probe probes a plugin periodically. If the plugin does not answer for its health timeout, probe
 // restarts it.
-func (s *served) probe(p *storagePlugin) {
+func (s *served) probe(p *storageStart) {
 	first := s.run.once("Probe", probeLimit, func(err error) { s.probed(p, err) })
-	s.run.node.volumes.storage.Probe(p.ref.ID, p.config.ID, first)
+	s.run.node.volumes.storage.Probe(p.ID, p.Config.ID, first)
 }
 
-func (s *served) probed(p *storagePlugin, err error) {
-	if p.over || !s.run.alive() {
+func (s *served) probed(p *storageStart, err error) {
+	if p.Shell.over || !s.run.alive() {
 		return
 	}
 	now := s.run.node.clock.now
+	found := &cluster.StoragePlugin{Type: p.Config.Type, Stages: s.run.node.volumes.storage.Stages(p.Config.ID)}
+	wait, restart, changed := p.Probed(found, err, now)
+	if restart {
+		s.run.core.Operator().Restart(p.Alloc, p.Task, false, func(error) {})
+	}
+	if changed {
+		s.report(p.Config.ID)
+	}
 	if err == nil {
-		p.failing = time.Time{}
-		s.note(p, nil)
 		s.rest(p, now)
-		return
+	} else {
+		s.later(p, wait)
 	}
-	if p.failing.IsZero() {
-		p.failing = now
-	}
-	if now.Sub(p.failing) >= cmp.Or(p.config.HealthTimeout, cluster.DefaultPluginHealthTimeout) {
-		p.failing = now
-		s.run.core.Operator().Restart(p.ref.Alloc, p.ref.Task, false, func(error) {})
-	}
-	s.note(p, err)
-	s.later(p, probeAgain)
 }
 
 // rest skips probes that would be answered, so that an idle node has no events. After the plugin is
 // disturbed, the next probe runs at its regular time.
-func (s *served) rest(p *storagePlugin, last time.Time) {
-	p.disturbed = func() {
-		p.disturbed = nil
-		s.later(p, probeInterval-s.run.node.clock.now.Sub(last)%probeInterval)
+func (s *served) rest(p *storageStart, last time.Time) {
+	p.Shell.disturbed = func() {
+		p.Shell.disturbed = nil
+		s.later(p, volume.ProbeInterval-s.run.node.clock.now.Sub(last)%volume.ProbeInterval)
 	}
 	for process := range s.run.node.machine.EachLiving() {
-		if process.Task == p.ref.ID {
-			s.run.node.machine.NotifyEnd(process.Identity, func() { s.disturb(p.config.ID) })
+		if process.Task == p.ID {
+			s.run.node.machine.NotifyEnd(process.Identity, func() { s.disturb(p.Config.ID) })
 			return
 		}
 	}
-	p.disturbed()
+	p.Shell.disturbed()
 }
 
 // later probes a plugin after a time.
-func (s *served) later(p *storagePlugin, wait time.Duration) {
+func (s *served) later(p *storageStart, wait time.Duration) {
 	s.run.after(wait, func() {
-		if !p.over && s.run.alive() {
+		if !p.Shell.over && s.run.alive() {
 			s.probe(p)
 		}
 	})
@@ -116,53 +104,21 @@ func (s *served) later(p *storagePlugin, wait time.Duration) {
 // disturb notes that a plugin may not answer the next probe.
 func (s *served) disturb(id cluster.PluginID) {
 	for _, p := range s.all {
-		if p.config.ID == id && p.disturbed != nil {
-			p.disturbed()
+		if p.Config.ID == id && p.Shell.disturbed != nil {
+			p.Shell.disturbed()
 		}
 	}
-}
-
-// note stores the result of a probe.
-func (s *served) note(p *storagePlugin, err error) {
-	next := &cluster.StoragePlugin{
-		ID: p.config.ID, Type: p.config.Type, Alloc: p.ref.Alloc, Healthy: err == nil, HealthDescription: "healthy",
-		Stages: s.run.node.volumes.storage.Stages(p.config.ID), UpdateTime: s.run.node.clock.now,
-	}
-	if err != nil {
-		next.HealthDescription = err.Error()
-	}
-	if before := p.found; before != nil && before.Healthy == next.Healthy && before.HealthDescription == next.HealthDescription {
-		return
-	}
-	p.found = next
-	s.report(p.config.ID)
 }
 
 // report reports a plugin's newest state to the core and the servers.
 func (s *served) report(id cluster.PluginID) {
-	if p := s.newest(id); p != nil {
-		s.run.core.StoragePluginUp(id, volume.Plugin{Stages: p.found.Stages})
+	up, plugins := s.all.Report(id)
+	if up != nil {
+		s.run.core.StoragePluginUp(id, *up)
 	} else {
 		s.run.core.StoragePluginDown(id)
 	}
-	if s.run.node.volumes.options.Plugins == nil {
-		return
+	if s.run.node.volumes.options.Plugins != nil {
+		s.run.node.volumes.options.Plugins(plugins)
 	}
-	var plugins []*cluster.StoragePlugin
-	for _, p := range slices.Backward(s.all) {
-		if f := p.found; f != nil && !slices.ContainsFunc(plugins, func(o *cluster.StoragePlugin) bool { return o.ID == f.ID && o.Type == f.Type }) {
-			plugins = append(plugins, f.Copy())
-		}
-	}
-	s.run.node.volumes.options.Plugins(plugins)
-}
-
-// newest returns the newest healthy plugin that mounts volumes, or nil.
-func (s *served) newest(id cluster.PluginID) *storagePlugin {
-	for _, p := range slices.Backward(s.all) {
-		if p.config.ID == id && p.config.Type.Node() && p.found != nil && p.found.Healthy {
-			return p
-		}
-	}
-	return nil
 }

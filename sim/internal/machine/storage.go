@@ -18,12 +18,8 @@ import (
 
 // Times of the storage of a node.
 const (
-	// probeInterval is the time between two probes of a storage plugin that answers. probeAgain is
-	// the time between two probes of a plugin that does not answer. probeLimit is the timeout of a
-	// probe.
-	probeInterval = 30 * time.Second
-	probeAgain    = time.Second
-	probeLimit    = 10 * time.Second
+	// probeLimit is the timeout of a probe.
+	probeLimit = 10 * time.Second
 	// volumeCallTimeout is the timeout of a call to a storage plugin, and of a request for a claim.
 	volumeCallTimeout = 2 * time.Minute
 )
@@ -257,12 +253,12 @@ func (s *storageShell) Release(q storage.Request, reply func(error)) {
 func (s *storageShell) Call(c storage.Call, reply func(storage.Result)) {
 	var got storage.Result
 	s.call(c.Verb.String(), func(err error) { reply(storage.Result{Err: err, Holders: got.Holders}) }, func(waiting func() bool, answer func(error)) {
-		p := s.run.served.newest(c.Plugin)
+		p := s.run.served.all.Newest(c.Plugin, cluster.PluginType.Node)
 		if p == nil {
 			s.run.after(folderTime, func() { answer(errors.New("no healthy storage plugin runs on the node")) })
 			return
 		}
-		s.volumes.storage.Do(p.ref.ID, c, waiting, func(r storage.Result) {
+		s.volumes.storage.Do(p.ID, c, waiting, func(r storage.Result) {
 			got = r
 			answer(r.Err)
 		})
