@@ -48,9 +48,6 @@ type Driver interface {
 	Stats(ctx context.Context, id TaskID, interval time.Duration, report func(Usage)) error
 	// Signal sends a signal to the task.
 	Signal(ctx context.Context, id TaskID, signal string) error
-	// Exec runs a command in the task's environment and waits for its end. The command is killed
-	// after the timeout.
-	Exec(ctx context.Context, id TaskID, command []string, timeout time.Duration) (Output, error)
 	// ExecStreaming runs a command in the task's environment, connected to the streams.
 	ExecStreaming(ctx context.Context, id TaskID, command []string, streams ExecStreams) (ExitResult, error)
 }
@@ -200,7 +197,7 @@ type Usage struct {
 	RSS uint64
 }
 
-// Output is the answer of [Driver.Exec].
+// Output is the output and the result of a command that a driver has run without streams.
 type Output struct {
 	Stdout, Stderr []byte
 	Exit           ExitResult

@@ -71,10 +71,6 @@ func drivers() kind {
 				return err
 			},
 			"SignalTask": func(ctx context.Context, i *host.Instance) error { return i.Driver().Signal(ctx, id, "SIGHUP") },
-			"ExecTask": func(ctx context.Context, i *host.Instance) error {
-				_, err := i.Driver().Exec(ctx, id, []string{"ls"}, time.Second)
-				return err
-			},
 			"ExecTaskStreaming": func(ctx context.Context, i *host.Instance) error {
 				_, err := i.Driver().ExecStreaming(ctx, id, []string{"ls"}, driver.ExecStreams{})
 				return err

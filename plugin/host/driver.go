@@ -110,16 +110,3 @@ func (r *remote) Signal(ctx context.Context, id driver.TaskID, signal string) er
 	_, err := invoke(ctx, &r.calls, r.client.SignalTask, "SignalTask", &pb.SignalTaskRequest{TaskId: string(id), Signal: signal})
 	return err
 }
-
-// Exec implements driver.Driver.
-func (r *remote) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
-	const name = "ExecTask"
-	answer, err := invoke(ctx, &r.calls, r.client.ExecTask, name, &pb.ExecTaskRequest{TaskId: string(id), Command: command, Timeout: durationpb.New(timeout)})
-	switch {
-	case err != nil:
-		return driver.Output{}, err
-	case answer.GetResult() == nil:
-		return driver.Output{}, failText(name, "the driver returned no result")
-	}
-	return driver.Output{Stdout: answer.GetStdout(), Stderr: answer.GetStderr(), Exit: fromExit(answer.GetResult())}, nil
-}

@@ -57,9 +57,6 @@ func testDriver(t *testing.T, s script) {
 	must.NoError(t, err)
 	must.Eq(t, driver.Status{ID: "t", Name: "web", State: driver.TaskRunning, StartedAt: time.Unix(5, 0).UTC(), Attributes: map[string]string{"pid": "7"}}, status)
 	must.NoError(t, d.Signal(ctx, "t", "SIGHUP"))
-	output, err := d.Exec(ctx, "t", []string{"ls", "-l"}, time.Second)
-	must.NoError(t, err)
-	must.Eq(t, driver.Output{Stdout: []byte("ls -l"), Stderr: []byte("e"), Exit: driver.ExitResult{Code: 3}}, output)
 
 	var usages []driver.Usage
 	must.NoError(t, d.Stats(ctx, "t", time.Second, func(u driver.Usage) { usages = append(usages, u) }))

@@ -420,10 +420,6 @@ func (d *scripted) SignalTask(_ context.Context, r *pb.SignalTaskRequest) (*pb.S
 	return &pb.SignalTaskResponse{}, nil
 }
 
-func (d *scripted) ExecTask(_ context.Context, r *pb.ExecTaskRequest) (*pb.ExecTaskResponse, error) {
-	return &pb.ExecTaskResponse{Stdout: []byte(strings.Join(r.GetCommand(), " ")), Stderr: []byte("e"), Result: &pb.ExitResult{ExitCode: 3}}, nil
-}
-
 // ExecTaskStreaming answers with its input, and exits at the input's end.
 func (d *scripted) ExecTaskStreaming(stream grpc.BidiStreamingServer[pb.ExecTaskStreamingRequest, pb.ExecTaskStreamingResponse]) error {
 	for {

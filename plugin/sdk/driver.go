@@ -58,7 +58,8 @@ type Signaler interface {
 	Signal(ctx context.Context, id driver.TaskID, signal string) error
 }
 
-// Execer is a driver that can run commands beside a task. Set Exec in the capabilities.
+// Execer is a driver that can run commands beside a task. Set Exec in the capabilities. The client of
+// this project does not call it.
 type Execer interface {
 	Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error)
 }

@@ -47,7 +47,7 @@ type broken struct {
 	destroy      func(*broken, context.Context, driver.TaskID, bool) error
 	inspect      func(*broken, context.Context, driver.TaskID) (driver.Status, error)
 	signal       func(*broken, context.Context, driver.TaskID, string) error
-	exec         func(*broken, context.Context, driver.TaskID) (driver.Output, error)
+	exec         func() (driver.ExitResult, error)
 	stats        func(*broken, context.Context) error
 	fingerprints func(*broken, context.Context, func(driver.Fingerprint)) error
 	encode       func([]byte) ([]byte, error)
@@ -109,11 +109,11 @@ func (b *broken) Stats(ctx context.Context, id driver.TaskID, interval time.Dura
 	return b.Driver.Stats(ctx, id, interval, report)
 }
 
-func (b *broken) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
+func (b *broken) ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
 	if b.exec != nil {
-		return b.exec(b, ctx, id)
+		return b.exec()
 	}
-	return b.Driver.Exec(ctx, id, command, timeout)
+	return b.Driver.ExecStreaming(ctx, id, command, streams)
 }
 
 func (b *broken) Fingerprints(ctx context.Context, report func(driver.Fingerprint)) error {
@@ -465,11 +465,11 @@ func TestTests_findBrokenDrivers(t *testing.T) {
 			status.Exit = nil
 			return status, err
 		}}},
-		{name: "reports that it ran a command", fails: "D20", fault: broken{exec: func(*broken, context.Context, driver.TaskID) (driver.Output, error) {
-			return driver.Output{}, nil
+		{name: "reports that it ran a command", fails: "D20", fault: broken{exec: func() (driver.ExitResult, error) {
+			return driver.ExitResult{}, nil
 		}}},
 		{name: "cannot run a command", fails: "D20", options: scripted.Options{Capabilities: driver.Capabilities{Exec: true}},
-			fault: broken{exec: func(*broken, context.Context, driver.TaskID) (driver.Output, error) { return driver.Output{}, gone }}},
+			fault: broken{exec: func() (driver.ExitResult, error) { return driver.ExitResult{}, gone }}},
 		{name: "dies of a signal that it does not send", fails: "D20", fault: broken{signal: func(b *broken, ctx context.Context, id driver.TaskID, signal string) error {
 			b.node.Kill(nil)
 			return b.Driver.Signal(ctx, id, signal)

@@ -96,13 +96,6 @@ func (t traced) Signal(ctx context.Context, id driver.TaskID, signal string) err
 	return err
 }
 
-func (t traced) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
-	answer := t.trace.Begin("ExecTask %q", command)
-	out, err := t.Driver.Exec(ctx, id, command, timeout)
-	answer(answerText(out.Exit, err))
-	return out, err
-}
-
 func (t traced) ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
 	answer := t.trace.Begin("ExecTaskStreaming %q, terminal %t", command, streams.TTY)
 	exit, err := t.Driver.ExecStreaming(ctx, id, command, streams)

@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -100,18 +101,13 @@ func (b *Blocking) Signal(ctx context.Context, id driver.TaskID, signal string) 
 	return blockError(ctx, b.loop, CallSignal, func(reply func(error)) { b.driver.Signal(id, signal, reply) })
 }
 
-// Exec is [driver.Driver.Exec].
-func (b *Blocking) Exec(ctx context.Context, id driver.TaskID, command []string, timeout time.Duration) (driver.Output, error) {
-	return Block(ctx, b.loop, CallExec, func(reply func(driver.Output, error)) { b.driver.Exec(id, command, timeout, reply) })
-}
-
 // ExecStreaming is [driver.Driver.ExecStreaming]. The command prints its words and reads nothing.
 func (b *Blocking) ExecStreaming(ctx context.Context, id driver.TaskID, command []string, streams driver.ExecStreams) (driver.ExitResult, error) {
-	out, err := b.Exec(ctx, id, command, Never)
+	exit, err := Block(ctx, b.loop, CallExec, func(reply func(driver.ExitResult, error)) { b.driver.Exec(id, command, reply) })
 	if err == nil && streams.Stdout != nil {
-		_, err = streams.Stdout.Write(out.Stdout)
+		_, err = fmt.Fprintln(streams.Stdout, command)
 	}
-	return out.Exit, err
+	return exit, err
 }
 
 // Fingerprints is [driver.Driver.Fingerprints].

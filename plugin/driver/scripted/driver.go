@@ -304,9 +304,9 @@ func (d *Driver) Signal(id driver.TaskID, signal string, reply func(error)) {
 	})
 }
 
-// Exec is [driver.Driver.Exec]. The command prints its words.
-func (d *Driver) Exec(id driver.TaskID, command []string, timeout time.Duration, reply func(driver.Output, error)) {
-	fail := func(err error) { reply(driver.Output{}, err) }
+// Exec is [driver.Driver.ExecStreaming] without the streams.
+func (d *Driver) Exec(id driver.TaskID, command []string, reply func(driver.ExitResult, error)) {
+	fail := func(err error) { reply(driver.ExitResult{}, err) }
 	d.callTask(CallExec, id, fail, func(k *knowledge, answer func(func())) {
 		if !d.Capabilities().Exec {
 			answer(func() { fail(callError(CallExec, driver.Unsupported, errors.New("the driver has no exec"))) })
@@ -319,11 +319,7 @@ func (d *Driver) Exec(id driver.TaskID, command []string, timeout time.Duration,
 			return
 		}
 		k.task.children = append(k.task.children, p)
-		p.ended = append(p.ended, func() {
-			out := driver.Output{Stdout: fmt.Appendln(nil, command), Exit: p.row.Exit}
-			answer(func() { reply(out, nil) })
-		})
+		p.ended = append(p.ended, func() { answer(func() { reply(p.row.Exit, nil) }) })
 		p.after(m.clock, 0, func() { m.exit(p, driver.ExitResult{}) })
-		p.after(m.clock, timeout, func() { m.signal(p, SIGKILL, ByDriver) })
 	})
 }

@@ -62,7 +62,7 @@ const (
 	CallDestroy     = "DestroyTask"
 	CallInspect     = "InspectTask"
 	CallSignal      = "SignalTask"
-	CallExec        = "ExecTask"
+	CallExec        = "ExecTaskStreaming"
 	CallStats       = "TaskStats"
 	CallFingerprint = "Fingerprint"
 	CallEvents      = "TaskEvents"

@@ -187,7 +187,7 @@ func TestDriver_hangsAtEachCall(t *testing.T) {
 		},
 		scripted.CallSignal: func(n *node, reply func(error)) { n.driver.Signal("web", "SIGHUP", reply) },
 		scripted.CallExec: func(n *node, reply func(error)) {
-			n.driver.Exec("web", nil, time.Second, func(_ driver.Output, err error) { reply(err) })
+			n.driver.Exec("web", nil, func(_ driver.ExitResult, err error) { reply(err) })
 		},
 		scripted.CallStats:  func(n *node, reply func(error)) { n.driver.Stats("web", time.Second, func(driver.Usage) {}, reply) },
 		scripted.CallEvents: func(n *node, reply func(error)) { n.driver.Events(func(driver.Event) {}, reply) },
@@ -332,7 +332,7 @@ func randomHistory(t *testing.T, seed uint64) []scripted.Change {
 		case 6:
 			d.Inspect(id, func(driver.Status, error) { done() })
 		default:
-			d.Exec(id, []string{"true"}, some(), func(driver.Output, error) { done() })
+			d.Exec(id, []string{"true"}, func(driver.ExitResult, error) { done() })
 		}
 	}
 	for _, d := range p.Living() {
