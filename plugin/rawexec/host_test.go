@@ -59,6 +59,13 @@ func newNode(t *testing.T) *node {
 	return &node{T: t, dir: t.TempDir(), root: "/", id: rand.Text()}
 }
 
+// launched returns a node with a plugin process.
+func launched(t *testing.T) (*node, *pluginProcess) {
+	t.Helper()
+	n := newNode(t)
+	return n, n.launch()
+}
+
 // only gives the machine only control groups of v1, or none.
 func (n *node) only(kind string) {
 	n.Helper()
@@ -136,6 +143,13 @@ func (n *node) launch() *pluginProcess {
 	_, err = base.NewBasePluginClient(p.conn).SetConfig(context.Background(), &base.SetConfigRequest{MsgpackConfig: config})
 	must.NoError(n, err)
 	return p
+}
+
+// relaunch ends the plugin's process like a crash, and starts the next one.
+func (n *node) relaunch(p *pluginProcess) *pluginProcess {
+	n.Helper()
+	p.kill(n.T)
+	return n.launch()
 }
 
 // task returns a task that runs a shell script.
@@ -224,6 +238,11 @@ func (n *node) until(fact func() bool) {
 	must.Wait(n, wait.InitialSuccess(wait.BoolFunc(fact), wait.Timeout(time.Minute), wait.Gap(2*time.Millisecond)))
 }
 
+func (n *node) recover(p *pluginProcess, handle *pb.TaskHandle) error {
+	_, err := p.RecoverTask(n.Context(), &pb.RecoverTaskRequest{Handle: handle})
+	return err
+}
+
 func (n *node) wait(p *pluginProcess, c *pb.TaskConfig) *pb.WaitTaskResponse {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
@@ -256,6 +275,13 @@ func (n *node) destroy(p *pluginProcess, c *pb.TaskConfig) {
 	n.Helper()
 	_, err := p.DestroyTask(n.Context(), &pb.DestroyTaskRequest{TaskId: c.GetId(), Force: true})
 	must.NoError(n, err)
+}
+
+// end destroys the last task, and checks that nothing is left.
+func (n *node) end(p *pluginProcess, c *pb.TaskConfig) {
+	n.Helper()
+	n.destroy(p, c)
+	n.empty()
 }
 
 // emptyIfAny is like empty, for a node on which perhaps no task was started.

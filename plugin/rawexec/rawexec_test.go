@@ -26,8 +26,7 @@ import (
 // A task sees its own folder and environment. The suite of drivers tests the rest of its life.
 func TestTask_life(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("echo ready; pwd; env | grep -v ^PWD= | sort; echo oops >&2; read x; exit 3")
 	c.Env["B"] = "b c"
 	c.DeviceEnv = map[string]string{"GPU": "0", "B": "of the device"}
@@ -41,8 +40,7 @@ func TestTask_life(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, "oops\n", string(stderr))
 
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 func TestStop(t *testing.T) {
@@ -65,8 +63,7 @@ func TestStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t)
-			p := n.launch()
+			n, p := launched(t)
 			c := n.task(tt.script)
 			n.start(p, c)
 			waited := make(chan int32, 1)
@@ -84,8 +81,7 @@ func TestStop(t *testing.T) {
 			must.Eq(t, tt.code, r.GetResult().GetExitCode())
 			must.Eq(t, tt.sig, r.GetResult().GetSignal())
 			must.NoError(t, n.stop(p, c, tt.grace, tt.signal))
-			n.destroy(p, c)
-			n.empty()
+			n.end(p, c)
 		})
 	}
 }
@@ -120,8 +116,7 @@ func TestStop_olderMachines(t *testing.T) {
 			must.NoError(t, syscall.Kill(n.pid(p, c, "shim_pid"), syscall.SIGKILL))
 			must.StrContains(t, n.wait(p, c).GetErr(), "lost")
 			must.Eq(t, nil, n.processes())
-			n.destroy(p, c)
-			n.empty()
+			n.end(p, c)
 		})
 	}
 }
@@ -129,8 +124,7 @@ func TestStop_olderMachines(t *testing.T) {
 // H12: the name of a signal that does not exist neither stops nor kills.
 func TestSignal(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("trap 'echo user' USR1; echo ready; while :; do sleep 0.02; done")
 	n.start(p, c)
 	must.ErrorContains(t, n.stop(p, c, 0, "SIGNONE"), `unknown signal "SIGNONE"`)
@@ -146,16 +140,14 @@ func TestSignal(t *testing.T) {
 	st, err := n.inspect(p, c)
 	must.NoError(t, err)
 	must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // The shim dies: all processes of its task are killed, and the driver reports that the result is
 // lost.
 func TestShimDies(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("trap '' TERM; setsid sh -c 'sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done")
 	n.start(p, c)
 	must.NoError(t, syscall.Kill(n.pid(p, c, "shim_pid"), syscall.SIGKILL))
@@ -167,34 +159,29 @@ func TestShimDies(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, pb.TaskState_EXITED, st.GetTask().GetState())
 	must.Nil(t, st.GetTask().GetResult())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // A shim and the plugin die. The next process of the plugin kills the rest of the processes.
 func TestShimAndPluginDie(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("setsid sh -c 'sleep 600 & sleep 600' & echo ready; sleep 600")
 	handle := n.start(p, c)
 	shim := n.pid(p, c, "shim_pid")
 	p.kill(t)
 	must.NoError(t, syscall.Kill(shim, syscall.SIGKILL))
 	p = n.launch()
-	_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.NoError(t, err)
+	must.NoError(t, n.recover(p, handle))
 	must.StrContains(t, n.wait(p, c).GetErr(), "lost")
 	must.Eq(t, nil, n.processes())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // NP-P5: a shim that does not answer delays the stop of its own task only by the request.
 func TestShimHangs(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c, other := n.task("trap '' TERM; echo ready; while :; do sleep 0.02; done"), n.task("echo ready; exec sleep 600")
 	n.start(p, c)
 	n.start(p, other)
@@ -206,55 +193,43 @@ func TestShimHangs(t *testing.T) {
 	must.StrContains(t, n.wait(p, c).GetErr(), "lost")
 	must.Eq(t, nil, n.processes())
 	n.destroy(p, c)
-	n.destroy(p, other)
-	n.empty()
+	n.end(p, other)
 }
 
 // H8, D8: the plugin dies and its task keeps running. The next process has the true result.
 func TestPluginDies(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done; exit 42")
 	handle := n.start(p, c)
 	pid := n.pid(p, c, "pid")
-	p.kill(t)
-	p = n.launch()
+	p = n.relaunch(p)
 	for range 2 { // known after the first time
-		_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-		must.NoError(t, err)
+		must.NoError(t, n.recover(p, handle))
 	}
 	must.Eq(t, pid, n.pid(p, c, "pid"))
 	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
 	must.Eq(t, int32(42), n.wait(p, c).GetResult().GetExitCode())
 
 	// D9: it has ended while no plugin lived. It is known by its id and by its handle.
-	p.kill(t)
-	p = n.launch()
+	p = n.relaunch(p)
 	must.Eq(t, int32(42), n.wait(p, c).GetResult().GetExitCode())
-	p.kill(t)
-	p = n.launch()
-	_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.NoError(t, err)
+	p = n.relaunch(p)
+	must.NoError(t, n.recover(p, handle))
 	must.Eq(t, int32(42), n.wait(p, c).GetResult().GetExitCode())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 
-	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.ErrorContains(t, err, "no shim has a record")
+	must.ErrorContains(t, n.recover(p, handle), "no shim has a record")
 	handle.Version++
-	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.ErrorContains(t, err, "version 2")
+	must.ErrorContains(t, n.recover(p, handle), "version 2")
 	handle.Version, handle.DriverState = 1, []byte("{")
-	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.ErrorContains(t, err, "decode the handle")
+	must.ErrorContains(t, n.recover(p, handle), "decode the handle")
 }
 
 // H11: the plugin dies in a stop. The shim keeps the grace and kills at its end.
 func TestPluginDiesInAStop(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("trap 'echo term' TERM; echo ready; while :; do sleep 0.02; done")
 	handle := n.start(p, c)
 	begin := time.Now()
@@ -264,13 +239,11 @@ func TestPluginDiesInAStop(t *testing.T) {
 	n.until(func() bool { return len(n.processes()) == 0 })
 	must.GreaterEq(t, 2*time.Second, time.Since(begin))
 	p = n.launch()
-	_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.NoError(t, err)
+	must.NoError(t, n.recover(p, handle))
 	r := n.wait(p, c)
 	must.Eq(t, int32(137), r.GetResult().GetExitCode())
 	must.Eq(t, "ready\nterm\n", n.stdout(c), must.Sprint("the signal was sent once"))
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // H4: the plugin dies in a start, at many moments. The next process has the task by its id or states
@@ -284,8 +257,7 @@ func TestPluginDiesInAStart(t *testing.T) {
 		c := n.task("sleep 600")
 		go p.StartTask(context.Background(), &pb.StartTaskRequest{Task: c})
 		<-time.After(time.Duration(i) * 4 * time.Millisecond) // the moment is what varies
-		p.kill(t)
-		p = n.launch()
+		p = n.relaunch(p)
 		_, err := n.inspect(p, c)
 		if err == nil {
 			known++
@@ -303,8 +275,7 @@ func TestPluginDiesInAStart(t *testing.T) {
 // The host gives up in a start, at many moments. A destroy leaves nothing.
 func TestStart_deadline(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	for i := range 15 {
 		c := n.task("sleep 600")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*3*time.Millisecond)
@@ -325,8 +296,7 @@ func TestStart_deadline(t *testing.T) {
 // the record.
 func TestRecord_damagedOrNewer(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done; exit 17")
 	handle := n.start(p, c)
 	pid := n.pid(p, c, "pid")
@@ -339,12 +309,10 @@ func TestRecord_damagedOrNewer(t *testing.T) {
 
 	must.NoError(t, os.WriteFile(record, []byte(strings.Replace(string(good), `"protocol":1`, `"protocol":9`, 1)), 0o600))
 	p = n.launch()
-	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.ErrorContains(t, err, "protocol 9")
+	must.ErrorContains(t, n.recover(p, handle), "protocol 9")
 
 	must.NoError(t, os.WriteFile(record, good[:100], 0o600))
-	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.NoError(t, err)
+	must.NoError(t, n.recover(p, handle))
 	st, err := n.inspect(p, c)
 	must.NoError(t, err)
 	must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
@@ -352,8 +320,7 @@ func TestRecord_damagedOrNewer(t *testing.T) {
 	must.SliceContains(t, n.processes(), pid)
 	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
 	must.Eq(t, int32(17), n.wait(p, c).GetResult().GetExitCode())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // The file system of the records is full when the task ends: the result is kept.
@@ -430,15 +397,13 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 	must.NoError(t, thaw())
 	must.NoError(t, <-stopped)
 	must.Eq(t, int32(143), n.wait(p, c).GetResult().GetExitCode())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // R8: the plugin dies while the task prints. No line is lost, and the files are bounded.
 func TestLogs_acrossRestarts(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("i=0; while test $i -lt 300; do echo line $i; i=$((i+1)); sleep 0.01; done")
 	logs := filepath.Join(n.dir, "logs")
 	must.NoError(t, os.Mkdir(logs, 0o755))
@@ -451,8 +416,7 @@ func TestLogs_acrossRestarts(t *testing.T) {
 			must.NoError(t, err)
 			return len(files) > i
 		})
-		p.kill(t)
-		p = n.launch()
+		p = n.relaunch(p)
 		_, err := p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: r.GetHandle()})
 		must.NoError(t, err)
 	}
@@ -471,15 +435,13 @@ func TestLogs_acrossRestarts(t *testing.T) {
 		got.Write(b)
 	}
 	must.Eq(t, expected.String(), got.String())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // A FIFO without a reader delays no start, and the end of a reader kills no task.
 func TestLogs_fifo(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("echo one; while ! test -e go; do sleep 0.02; done; echo two; exit 4")
 	c.StdoutPath = filepath.Join(n.dir, ".web.stdout.fifo")
 	must.NoError(t, syscall.Mkfifo(c.GetStdoutPath(), 0o600))
@@ -494,14 +456,12 @@ func TestLogs_fifo(t *testing.T) {
 	must.NoError(t, reader.Close())
 	must.NoError(t, os.WriteFile(filepath.Join(c.GetAllocDir(), c.GetName(), "go"), nil, 0o644))
 	must.Eq(t, int32(4), n.wait(p, c).GetResult().GetExitCode())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 func TestStart_refused(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	config := func(c map[string]any) func(*pb.TaskConfig) {
 		return func(task *pb.TaskConfig) { task.MsgpackDriverConfig = n.config(c) }
 	}
@@ -539,8 +499,7 @@ func TestStart_refused(t *testing.T) {
 // The control group of the host is used if it is the task's own, and one with processes is refused.
 func TestCgroup(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	h, err := cgroup.Find("/")
 	must.NoError(t, err)
 	c := n.task("echo ready; exec sleep 600")
@@ -577,8 +536,7 @@ func TestCgroup(t *testing.T) {
 // number.
 func TestExits(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	pid, err := strconv.Atoi(p.client.ID())
 	must.NoError(t, err)
 	count := func(name string) int {
@@ -614,8 +572,7 @@ func TestExits(t *testing.T) {
 
 func TestExec(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("echo ready; while ! test -e go; do sleep 0.02; done")
 	handle := n.start(p, c)
 	run := func(timeout time.Duration, command ...string) (*pb.ExecTaskResponse, error) {
@@ -638,12 +595,10 @@ func TestExec(t *testing.T) {
 	must.ErrorContains(t, err, `no program "/does/not/exist": the path is not an executable file`)
 
 	// A process that has not recovered the task does not have its environment.
-	p.kill(t)
-	p = n.launch()
+	p = n.relaunch(p)
 	_, err = run(time.Second, "true")
 	must.ErrorContains(t, err, "was not recovered")
-	_, err = p.RecoverTask(t.Context(), &pb.RecoverTaskRequest{Handle: handle})
-	must.NoError(t, err)
+	must.NoError(t, n.recover(p, handle))
 	_, err = run(time.Second, "true")
 	must.NoError(t, err)
 
@@ -655,14 +610,12 @@ func TestExec(t *testing.T) {
 	}
 	must.Eq(t, int32(0), n.wait(p, c).GetResult().GetExitCode())
 	must.Eq(t, nil, n.processes())
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 func TestExecStreaming(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("echo ready; exec sleep 600")
 	n.start(p, c)
 	for name, tt := range map[string]struct {
@@ -705,14 +658,12 @@ func TestExecStreaming(t *testing.T) {
 	must.NoError(t, err)
 	hangUp()
 	n.living(1)
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 func TestStats(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("echo ready; while ! test -e go; do :; done")
 	n.start(p, c)
 	stream, err := p.TaskStats(t.Context(), &pb.TaskStatsRequest{TaskId: c.GetId(), CollectionInterval: durationpb.New(100 * time.Millisecond)})
@@ -731,15 +682,13 @@ func TestStats(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	must.ErrorIs(t, err, io.EOF, must.Sprint("the stream ends with the task"))
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // The events of a task report facts that its operator cannot see elsewhere.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	c := n.task("echo ready; exec sleep 600")
 	n.start(p, c)
 	stream, err := p.TaskEvents(t.Context(), &pb.TaskEventsRequest{})
@@ -755,8 +704,7 @@ func TestEvents(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, c.GetId(), e.GetTaskId())
 	must.StrContains(t, e.GetMessage(), "the shim of the task died")
-	n.destroy(p, c)
-	n.empty()
+	n.end(p, c)
 }
 
 // A shim has at most 4 MiB of private memory, also while it rotates logs.
@@ -788,8 +736,7 @@ func TestShim_memory(t *testing.T) {
 
 func TestUser(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	p := n.launch()
+	n, p := launched(t)
 	must.NoError(t, os.Chmod(n.dir, 0o755))
 	for dir := n.dir; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 		must.NoError(t, os.Chmod(dir, 0o755))
