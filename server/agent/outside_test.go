@@ -111,8 +111,11 @@ func TestAgent_accessControl(t *testing.T) {
 		must.Eq(t, c.want, code, must.Sprint(c.name, ": ", answer))
 	}
 
-	_, text, err := withCertificate.request("GET", "https://"+first.HTTPAddr()+"/metrics", reader.Reveal(), "")
-	must.NoError(t, err)
+	var text string
+	for !strings.Contains(text, "\nnodedrain_drains_ended_total{outcome=\"complete\"} 1\n") {
+		_, text, err = withCertificate.request("GET", "https://"+first.HTTPAddr()+"/metrics", reader.Reveal(), "")
+		must.NoError(t, err)
+	}
 	for _, line := range []string{
 		`nodedrain_raft_leads 1`, `nodedrain_raft_writes_total{outcome="applied",type="NodeUpdateDrain"} 1`,
 		`nodedrain_invariant_violations_total{guarantee="G1"} 0`, `nodedrain_http_requests_total{code="200",method="PUT",route="/v1/node/{id}/drain"} 1`,
@@ -120,5 +123,6 @@ func TestAgent_accessControl(t *testing.T) {
 		must.StrContains(t, text, "\n"+line+"\n")
 	}
 	must.StrContains(t, text, "\nnodedrain_certificate_expires_timestamp_seconds ")
+	must.StrNotContains(t, text, "\nnodedrain_drainer_step_seconds_count 0\n")
 	must.StrNotContains(t, text, reader.Reveal())
 }
