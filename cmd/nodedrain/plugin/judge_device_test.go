@@ -64,14 +64,3 @@ func TestPluginTest_devicesWithoutAFile(t *testing.T) {
 	must.EqOp(t, 2, code)
 	must.StrContains(t, errs, `unknown field "tasks"`)
 }
-
-// The device plugin to copy keeps all rules.
-//
-//race:skip its programs do not have the detector
-func TestPluginTest_exampleDevice(t *testing.T) {
-	t.Parallel()
-	path := built(t, "../../../examples/device")
-	code, out, errs := command(t.Context(), "plugin test -config ../../../examples/device/test.json "+path)
-	must.Zero(t, code, must.Sprint(out, errs))
-	must.StrContains(t, out, "17 passed, 0 failed, 0 skipped, 0 warnings")
-}

@@ -140,21 +140,6 @@ func TestPluginTest_wrongDrivers(t *testing.T) {
 	}
 }
 
-// The driver to copy keeps all rules. Its tasks are processes in control groups.
-//
-//race:skip its programs do not have the detector
-func TestPluginTest_example(t *testing.T) {
-	t.Parallel()
-	groups, err := cgroup.Find("/")
-	if err != nil || !groups.Usable() {
-		t.Skip("this user may not create control groups")
-	}
-	path := built(t, "../../../examples/driver")
-	code, out, errs := command(t.Context(), "plugin test -config ../../../examples/driver/test.json "+path)
-	must.Zero(t, code, must.Sprint(out, errs))
-	must.StrContains(t, out, "28 passed, 0 failed, 0 skipped, 0 warnings")
-}
-
 // Under nohup a driver once started tasks that no SIGHUP reached: they inherited the ignored signal.
 //
 //race:skip its programs do not have the detector
