@@ -100,9 +100,9 @@ func (st *fakeStorage) revoke(k cluster.ClaimKey) {
 	st.TakeBack(k)
 }
 
-func (st *fakeStorage) fault(c scripted.Call) (f scripted.Fault) {
+func (st *fakeStorage) fault(c scripted.Call) (f drivers.Fault) {
 	if f.Err = st.failing[c.Step.String()]; f.Err != nil {
-		f.Action = scripted.Fail
+		f.Action = drivers.Fail
 	}
 	if c.Step == scripted.Unpublishing {
 		f.Delay = st.unpublishTakes

@@ -48,7 +48,7 @@ type node struct {
 	running map[cluster.AllocID]bool
 	placed  map[cluster.AllocID][]storage.Request
 	// faults are those of the next calls, by name of the call. takes is how long calls take.
-	faults map[string][]scripted.Fault
+	faults map[string][]drivers.Fault
 	takes  map[string]time.Duration
 	// fullDisk fails all saves, and diskFailed is set then.
 	fullDisk, diskFailed bool
@@ -75,7 +75,7 @@ func newNode(t *testing.T, allocs ...cluster.AllocID) *node {
 	n := &node{
 		t: t, now: time.Hour, bootID: "boot-1", disk: map[cluster.VolumeKey]*volume.Record{}, stages: true, released: map[string]int{},
 		running: map[cluster.AllocID]bool{}, placed: map[cluster.AllocID][]storage.Request{},
-		faults: map[string][]scripted.Fault{}, takes: map[string]time.Duration{},
+		faults: map[string][]drivers.Fault{}, takes: map[string]time.Duration{},
 	}
 	n.machine = drivers.NewMachine(n)
 	n.storage = scripted.New(n.machine, n, scripted.Options{
@@ -113,7 +113,7 @@ func (n *node) release(q storage.Request, reply func(error)) {
 
 func claimName(k cluster.ClaimKey) string { return string(k.Alloc) + " " + string(k.Volume.ID) }
 
-func (n *node) fault(c scripted.Call) (f scripted.Fault) {
+func (n *node) fault(c scripted.Call) (f drivers.Fault) {
 	name := c.Step.String()
 	if all := n.faults[name]; len(all) > 0 {
 		f, n.faults[name] = all[0], all[1:]
@@ -124,7 +124,7 @@ func (n *node) fault(c scripted.Call) (f scripted.Fault) {
 
 // fail makes the next call of a name fail without an effect.
 func (n *node) fail(name string, err error) {
-	n.faults[name] = append(n.faults[name], scripted.Fault{Action: scripted.Fail, Err: err})
+	n.faults[name] = append(n.faults[name], drivers.Fault{Action: drivers.Fail, Err: err})
 }
 
 // launch starts the plugin's process.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	drivers "github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
-	"github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 )
 
 func (n *node) happened(lines ...string) {
@@ -147,7 +147,7 @@ func TestVolumes_undoesConfidentially(t *testing.T) {
 func TestVolumes_refusedWhileLeaving(t *testing.T) {
 	for _, name := range []string{"claim", "stage", "publish"} {
 		n := newNode(t)
-		n.faults[name] = []scripted.Fault{{Action: scripted.FailAfter, Err: storage.Errorf(storage.Refused, "no")}}
+		n.faults[name] = []drivers.Fault{{Action: drivers.FailAfter, Err: storage.Errorf(storage.Refused, "no")}}
 		n.takes[name] = time.Minute
 		n.mount("a", "data")
 		n.run(30 * time.Second)
@@ -301,7 +301,7 @@ func playRandom(t *testing.T, rng *rand.Rand) {
 		case 11:
 			name := []string{"claim", "stage", "publish", "unpublish", "unstage", "release"}[rng.IntN(6)]
 			for range 1 + rng.IntN(8) {
-				n.faults[name] = append(n.faults[name], scripted.Fault{Action: scripted.Fail + scripted.Action(rng.IntN(2)), Err: storage.Errorf(storage.Class(rng.IntN(4)), "no")})
+				n.faults[name] = append(n.faults[name], drivers.Fault{Action: drivers.Fail + drivers.Action(rng.IntN(2)), Err: storage.Errorf(storage.Class(rng.IntN(4)), "no")})
 			}
 			n.takes[name] = upTo(time.Second)
 		}
@@ -372,7 +372,7 @@ func TestVolumes_oldRecordOfAStage(t *testing.T) {
 	n.run(30 * time.Second)
 	n.fullDisk = true
 	n.run(time.Minute)
-	n.faults["release"] = []scripted.Fault{{Action: scripted.Hang}}
+	n.faults["release"] = []drivers.Fault{{Action: drivers.Hang}}
 	n.leaves("a", time.Minute)
 	must.SliceEmpty(t, n.storage.Mounts())
 	n.story, n.fullDisk = nil, false

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
@@ -46,19 +47,19 @@ func (n *coreNode) claimedAtBeginning(q storage.Request) storage.Claimed {
 }
 
 // storageFault is an opportunity of the faults of storage plugins and of claims.
-func (n *coreNode) storageFault(c double.Call) double.Fault {
+func (n *coreNode) storageFault(c double.Call) scripted.Fault {
 	w := n.cores.fleet.world
 	if len(w.Faults.armed) == 0 {
-		return double.Fault{}
+		return scripted.Fault{}
 	}
-	draw := func(all ...double.Action) double.Action {
+	draw := func(all ...scripted.Action) scripted.Action {
 		return all[w.chance.stream("storage/"+string(n.id)).IntN(len(all))]
 	}
 	if c.Step == double.Claiming || c.Step == double.Releasing {
 		if _, strikes := w.Faults.strike(scenario.ClaimLose, n.target()); strikes {
-			return double.Fault{Action: draw(double.FailAfter, double.HangAfter)}
+			return scripted.Fault{Action: draw(scripted.FailAfter, scripted.HangAfter)}
 		}
-		return double.Fault{}
+		return scripted.Fault{}
 	}
 	if c.Step == double.Unpublishing {
 		if busy, strikes := w.Faults.strike(scenario.MountBusy, n.target()); strikes {
@@ -66,32 +67,32 @@ func (n *coreNode) storageFault(c double.Call) double.Fault {
 		}
 	}
 	if _, strikes := w.Faults.strike(scenario.StorageFail, n.target()); strikes {
-		return double.Fault{Action: draw(double.Fail, double.FailAfter)}
+		return scripted.Fault{Action: draw(scripted.Fail, scripted.FailAfter)}
 	}
 	hang := func(d time.Duration) { n.machine.Volumes().Hang(c.Plugin, d) }
 	kill := func() { n.machine.Volumes().Kill(c.Plugin) }
 	if delay, strikes := w.Faults.strike(scenario.StorageSlow, n.target()); strikes {
 		n.killAtEnd(delay, hang, kill)
-		return double.Fault{Delay: delay}
+		return scripted.Fault{Delay: delay}
 	}
 	if delay, strikes := w.Faults.strike(scenario.StorageHang, n.target()); strikes {
 		hang(delay)
 		n.killAtEnd(delay, hang, kill)
-		return double.Fault{Delay: delay}
+		return scripted.Fault{Delay: delay}
 	}
 	delay, strikes := w.Faults.strike(scenario.StorageCrash, n.target())
 	if !strikes {
-		return double.Fault{}
+		return scripted.Fault{}
 	}
-	if way := draw(double.Crash, double.CrashAfter, double.Answer); delay == 0 || way != double.Answer {
+	if way := draw(scripted.Crash, scripted.CrashAfter, scripted.Answer); delay == 0 || way != scripted.Answer {
 		n.notify(StorageDies)
-		return double.Fault{Action: max(way, double.Crash)}
+		return scripted.Fault{Action: max(way, scripted.Crash)}
 	}
 	w.Faults.after(delay, func() error {
 		n.notify(StorageDies)
 		return n.disturb(kill)
 	})
-	return double.Fault{}
+	return scripted.Fault{}
 }
 
 // makeBusy makes a process use a mount for a time.

@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -125,30 +126,34 @@ func (i *Instance) Call(name string, fault func() Fault, fail func(error), effec
 		if f.over {
 			return
 		}
-		answer := func(reply func()) { i.flights.answer(f, reply) }
-		switch is.Action {
-		case Fail:
-			err := is.Err
-			if err == nil {
-				err = &driver.Error{Class: driver.Fatal, Call: name, Err: errors.New("a fault of the script")}
-			}
-			answer(func() { fail(err) })
-		case Hang:
-		case Crash:
-			i.crash()
-		case HangAfter:
-			effect(func(func()) {})
-		case CrashAfter:
-			effect(func(func()) { i.crash() })
-		default:
-			effect(answer)
-		}
+		failure := cmp.Or[error](is.Err, &driver.Error{Class: driver.Fatal, Call: name, Err: errors.New("a fault of the script")})
+		is.Play(effect, func(reply func()) { i.flights.answer(f, reply) }, func() { fail(failure) }, i.crash)
 	}
 	if is.Delay <= 0 {
 		act()
 		return
 	}
 	after(i.machine.clock, is.Delay, act)
+}
+
+// Play executes the effect of a call with the action before or after it. The effect passes the reply
+// to answer. fail replies with an error.
+func (f Fault) Play(effect func(answer func(reply func())), answer func(reply func()), fail, crash func()) {
+	switch f.Action {
+	case Fail:
+		answer(fail)
+	case FailAfter:
+		effect(func(func()) { answer(fail) })
+	case Hang:
+	case Crash:
+		crash()
+	case HangAfter:
+		effect(func(func()) {})
+	case CrashAfter:
+		effect(func(func()) { crash() })
+	default:
+		effect(answer)
+	}
 }
 
 // Stream is an open stream of a plugin. Its reports arrive one by one, in their order.

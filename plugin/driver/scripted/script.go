@@ -90,23 +90,26 @@ type Fault struct {
 	Delay time.Duration
 	// Action happens after Delay.
 	Action Action
-	// Err is the error of [Fail]. Nil is a fatal one.
-	Err *driver.Error
+	// Err is the error of [Fail] and [FailAfter]. Nil is a fatal one of a driver, and a transient one
+	// of a storage plugin.
+	Err error
 }
 
-// Action is what a driver does with a call.
+// Action is what a plugin or a server does with a call. Servers do not crash: they hang.
 type Action uint8
 
-// The actions of a driver.
+// The actions.
 const (
 	// Answer: the call takes effect and is answered.
 	Answer Action = iota
-	// Fail: the call has no effect, and fails with the fault's error.
+	// Fail: the call has no effect, and fails with the fault's error. FailAfter: it takes effect, and
+	// fails.
 	Fail
+	FailAfter
 	// Hang: the call has no effect and no answer. HangAfter: it takes effect, without an answer.
 	Hang
 	HangAfter
-	// Crash: the driver's process ends and the call has no effect. CrashAfter: it takes effect, and
+	// Crash: the plugin's process ends and the call has no effect. CrashAfter: it takes effect, and
 	// then the process ends.
 	Crash
 	CrashAfter

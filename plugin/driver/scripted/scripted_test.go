@@ -299,7 +299,7 @@ func randomHistory(t *testing.T, seed uint64) []scripted.Change {
 			if rng.IntN(3) > 0 {
 				return scripted.Fault{}
 			}
-			return scripted.Fault{Action: scripted.Action(rng.IntN(6)), Delay: some()}
+			return scripted.Fault{Action: scripted.Action(rng.IntN(7)), Delay: some()}
 		},
 	})
 	handles := map[driver.TaskID]driver.Handle{}

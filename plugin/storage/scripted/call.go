@@ -54,35 +54,6 @@ type Call struct {
 	Wrong []string
 }
 
-// Fault is the fault of a call. The zero value means a quick answer.
-type Fault struct {
-	// Delay is the time until the plugin acts on the call.
-	Delay time.Duration
-	// Action happens after Delay.
-	Action Action
-	// Err is the error of Fail and FailAfter. Nil is a transient one.
-	Err error
-}
-
-// Action is the outcome of a call.
-type Action uint8
-
-// The actions. The servers do not crash: they hang.
-const (
-	// Answer: the call takes effect and is answered.
-	Answer Action = iota
-	// Fail: the call has no effect and fails. FailAfter: it takes effect, and fails.
-	Fail
-	FailAfter
-	// Hang: the call has no effect and no answer. HangAfter: it takes effect, without an answer.
-	Hang
-	HangAfter
-	// Crash: the plugin's process ends and the call has no effect. CrashAfter: it takes effect, and
-	// then the process ends.
-	Crash
-	CrashAfter
-)
-
 // callTime is the shortest time of a call.
 const callTime = 2 * time.Millisecond
 
@@ -136,33 +107,21 @@ func (s *Storage) land(f *flight, err error) {
 
 // play executes the effect of a call with a fault before or after it. effect gets the function that
 // answers.
-func (s *Storage) play(f *flight, fault Fault, effect func(answer func(error)), crash func()) {
+func (s *Storage) play(f *flight, fault scripted.Fault, effect func(answer func(error)), crash func()) {
 	s.clock.After(callTime+fault.Delay, func() {
-		failure := cmp.Or(fault.Err, errFault)
-		switch {
-		case f.over || fault.Action == Hang:
-		case fault.Action == Fail:
-			s.land(f, failure)
-		case fault.Action == Crash:
-			crash()
-		default:
-			effect(func(err error) {
-				switch fault.Action {
-				case FailAfter:
-					s.land(f, failure)
-				case HangAfter:
-				case CrashAfter:
-					crash()
-				default:
-					s.land(f, err)
-				}
-			})
+		if f.over {
+			return
 		}
+		fault.Play(
+			func(answer func(func())) {
+				effect(func(err error) { answer(func() { s.land(f, err) }) })
+			},
+			func(reply func()) { reply() }, func() { s.land(f, cmp.Or(fault.Err, errFault)) }, crash)
 	})
 }
 
-func (s *Storage) fault(c Call) Fault {
-	var f Fault
+func (s *Storage) fault(c Call) scripted.Fault {
+	var f scripted.Fault
 	if s.options.Fault != nil {
 		f = s.options.Fault(c)
 	}

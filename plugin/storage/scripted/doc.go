@@ -2,8 +2,8 @@
 // its mount table, and the claims that the servers have granted.
 //
 // A storage plugin is a task. A call names the start of the task, and returns an error if no
-// process of this start runs. A [Fault] states what goes wrong with a call. The simulator runs the
-// client with this double, and its judges read the tables. Only the double changes them.
+// process of this start runs. A [scripted.Fault] states what goes wrong with a call. The simulator
+// runs the client with this double, and its judges read the tables. Only the double changes them.
 //
 // Time and replies are as in the doubles of drivers: nothing blocks, and each answer arrives later
 // through a function, at most once. None of the types is safe for concurrent use.

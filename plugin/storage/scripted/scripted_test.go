@@ -61,7 +61,7 @@ type fixture struct {
 	t       *testing.T
 	machine *drivers.Machine
 	storage *scripted.Storage
-	fault   scripted.Fault
+	fault   drivers.Fault
 	stages  bool
 	answers []error
 }
@@ -76,7 +76,7 @@ func newFixture(t *testing.T) *fixture {
 		},
 		Release: func(_ storage.Request, reply func(error)) { reply(nil) },
 		Stages:  func(cluster.PluginID) bool { return f.stages },
-		Fault:   func(scripted.Call) scripted.Fault { return f.fault },
+		Fault:   func(scripted.Call) drivers.Fault { return f.fault },
 	})
 	f.start()
 	f.sleep(time.Second)
@@ -197,30 +197,30 @@ func TestStorage_oneCallAtATime(t *testing.T) {
 func TestStorage_faults(t *testing.T) {
 	no := storage.Errorf(storage.Refused, "no")
 	for _, c := range []struct {
-		action   scripted.Action
+		action   drivers.Action
 		answered bool
 		err      error
 		mounts   int
 		lives    bool
 	}{
-		{scripted.Answer, true, nil, 2, true},
-		{scripted.Fail, true, no, 1, true},
-		{scripted.FailAfter, true, no, 2, true},
-		{scripted.Hang, false, nil, 1, true},
-		{scripted.HangAfter, false, nil, 2, true},
-		{scripted.Crash, true, errors.New("the storage plugin has died"), 1, false},
-		{scripted.CrashAfter, true, errors.New("the storage plugin has died"), 2, false},
+		{drivers.Answer, true, nil, 2, true},
+		{drivers.Fail, true, no, 1, true},
+		{drivers.FailAfter, true, no, 2, true},
+		{drivers.Hang, false, nil, 1, true},
+		{drivers.HangAfter, false, nil, 2, true},
+		{drivers.Crash, true, errors.New("the storage plugin has died"), 1, false},
+		{drivers.CrashAfter, true, errors.New("the storage plugin has died"), 2, false},
 	} {
 		f := newFixture(t)
 		f.do("a", "claim", "stage")
-		f.fault = scripted.Fault{Action: c.action, Err: no}
+		f.fault = drivers.Fault{Action: c.action, Err: no}
 		f.do("a", "publish")
 		must.EqOp(t, c.answered, len(f.answers) == 3)
 		if c.answered && c.err != nil {
 			must.EqError(t, f.answers[2], c.err.Error())
 		}
 		must.Len(t, c.mounts, f.storage.Mounts(), must.Sprint(c.action))
-		f.fault = scripted.Fault{}
+		f.fault = drivers.Fault{}
 		f.answers = nil
 		f.storage.Probe("plugin", "disks", func(err error) { f.answers = append(f.answers, err) })
 		f.sleep(time.Second)

@@ -22,7 +22,7 @@ type Options struct {
 	// Stages reports whether a plugin has the capability to stage volumes; nil: each has it.
 	Stages func(cluster.PluginID) bool
 	// Fault returns what happens to a call; nil is nothing. It is called once for each call.
-	Fault func(Call) Fault
+	Fault func(Call) scripted.Fault
 }
 
 // Storage is the storage of one machine. Create it with [New].

@@ -63,7 +63,7 @@ func playDrain(t *testing.T, rng *rand.Rand) {
 	}
 	if !d.dice.chance(4) {
 		odds := 2 + d.dice.IntN(20)
-		d.storageFault = func(c double.Call) double.Fault { return d.storageFaultOf(c, odds) }
+		d.storageFault = func(c double.Call) scripted.Fault { return d.storageFaultOf(c, odds) }
 	}
 	d.addPlugin()
 	for range 1 + d.dice.IntN(4) {
@@ -151,23 +151,23 @@ func (d *drained) calm() {
 	}
 }
 
-func (d *drained) storageFaultOf(c double.Call, odds int) double.Fault {
+func (d *drained) storageFaultOf(c double.Call, odds int) scripted.Fault {
 	if !d.dice.chance(odds) {
-		return double.Fault{}
+		return scripted.Fault{}
 	}
-	f := double.Fault{Delay: d.dice.upTo(10 * time.Second)}
+	f := scripted.Fault{Delay: d.dice.upTo(10 * time.Second)}
 	switch d.dice.IntN(4) {
 	case 0:
 		f.Delay = d.dice.upTo(4 * time.Minute)
 	case 1:
-		f.Action, f.Err = double.Fail, storage.Errorf(storage.Class(d.dice.IntN(4)), "no")
+		f.Action, f.Err = scripted.Fail, storage.Errorf(storage.Class(d.dice.IntN(4)), "no")
 	case 2:
-		f.Action, f.Err = double.FailAfter, storage.Errorf(storage.Class(d.dice.IntN(4)), "lost")
+		f.Action, f.Err = scripted.FailAfter, storage.Errorf(storage.Class(d.dice.IntN(4)), "lost")
 	case 3:
-		f.Action = []double.Action{double.Hang, double.HangAfter, double.Crash, double.CrashAfter}[d.dice.IntN(4)]
+		f.Action = []scripted.Action{scripted.Hang, scripted.HangAfter, scripted.Crash, scripted.CrashAfter}[d.dice.IntN(4)]
 	}
-	if c.Plugin == "" && f.Action >= double.Crash {
-		f.Action = double.Hang
+	if c.Plugin == "" && f.Action >= scripted.Crash {
+		f.Action = scripted.Hang
 	}
 	return f
 }

@@ -36,7 +36,7 @@ type fixture struct {
 	deviceFault func(devices.Call) scripted.Fault
 	// storageFault is the fault of the storage plugin "disks" and of claims. stages: the plugin
 	// stages volumes.
-	storageFault func(double.Call) double.Fault
+	storageFault func(double.Call) scripted.Fault
 	stages       bool
 	// exclusive: a volume has one claim at a time.
 	exclusive bool
@@ -87,9 +87,9 @@ func newFixtureOf(t *testing.T, rng *rand.Rand, containers bool) *fixture {
 		Storage: &machine.StorageOptions{
 			Claim: f.claim, Release: f.release, Claimed: claimed,
 			Stages: func(cluster.PluginID) bool { return f.stages },
-			Fault: func(c double.Call) double.Fault {
+			Fault: func(c double.Call) scripted.Fault {
 				if f.storageFault == nil {
-					return double.Fault{}
+					return scripted.Fault{}
 				}
 				return f.storageFault(c)
 			},

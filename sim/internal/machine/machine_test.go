@@ -174,7 +174,7 @@ func failAtEachCall(t *testing.T, containers, devices bool, faults map[string]sc
 
 // faults are the ways in which a call fails: its program dies or does not answer, before or after
 // the call takes effect, or it returns the error.
-func faults(failed *driver.Error) map[string]scripted.Fault {
+func faults(failed error) map[string]scripted.Fault {
 	return map[string]scripted.Fault{
 		"crash": {Action: scripted.Crash}, "crash after": {Action: scripted.CrashAfter}, "hang": {Action: scripted.Hang},
 		"hang after": {Action: scripted.HangAfter}, "fail": {Action: scripted.Fail, Err: failed},

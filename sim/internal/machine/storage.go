@@ -37,7 +37,7 @@ type StorageOptions struct {
 	// plugin has it.
 	Stages func(cluster.PluginID) bool
 	// Fault returns the fault of one call to a plugin or to the servers. Nil means no faults.
-	Fault func(double.Call) double.Fault
+	Fault func(double.Call) scripted.Fault
 	// Plugins reports the storage plugins of the node to the servers whenever one of them changes.
 	// Nil drops the reports.
 	Plugins func(all []*cluster.StoragePlugin)
@@ -68,12 +68,12 @@ func (s *Volumes) install(n *Node) {
 	})
 }
 
-func (s *Volumes) fault(call double.Call) double.Fault {
+func (s *Volumes) fault(call double.Call) scripted.Fault {
 	if s.options.Fault == nil {
-		return double.Fault{}
+		return scripted.Fault{}
 	}
 	f := s.options.Fault(call)
-	if f != (double.Fault{}) {
+	if f != (scripted.Fault{}) {
 		s.node.options.Observer.Troubled(s.node, TroubleStorage, string(call.Plugin))
 	}
 	return f

@@ -65,14 +65,14 @@ func TestNode_volume(t *testing.T) {
 // effect.
 func TestNode_storageFailsAtEachCall(t *testing.T) {
 	t.Parallel()
-	for _, action := range []double.Action{double.Fail, double.FailAfter, double.Hang, double.HangAfter, double.Crash, double.CrashAfter} {
+	for _, action := range []scripted.Action{scripted.Fail, scripted.FailAfter, scripted.Hang, scripted.HangAfter, scripted.Crash, scripted.CrashAfter} {
 		for at := double.Claiming; at <= double.Releasing; at++ {
 			f := newFixture(t, nil)
-			f.storageFault = func(c double.Call) double.Fault {
-				if c.Step == at && c.Count == 1 && !(c.Plugin == "" && action >= double.Crash) {
-					return double.Fault{Action: action}
+			f.storageFault = func(c double.Call) scripted.Fault {
+				if c.Step == at && c.Count == 1 && !(c.Plugin == "" && action >= scripted.Crash) {
+					return scripted.Fault{Action: action}
 				}
-				return double.Fault{}
+				return scripted.Fault{}
 			}
 			f.place(disks("p"))
 			f.place(mounts(three(f), "data"))
@@ -129,11 +129,11 @@ func TestNode_pluginIsNeededAfterAll(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
 	f.scripts["plugin"] = scripted.Script{StartDelay: 5 * time.Second}
-	f.storageFault = func(c double.Call) double.Fault {
+	f.storageFault = func(c double.Call) scripted.Fault {
 		if c.Step == double.Releasing {
-			return double.Fault{Delay: time.Minute}
+			return scripted.Fault{Delay: time.Minute}
 		}
-		return double.Fault{}
+		return scripted.Fault{}
 	}
 	f.place(disks("p1"))
 	f.place(mounts(three(f), "data"))
@@ -152,11 +152,11 @@ func TestNode_pluginIsNeededAfterAll(t *testing.T) {
 func TestNode_claimOfAnUnknownPlugin(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	f.storageFault = func(c double.Call) double.Fault {
+	f.storageFault = func(c double.Call) scripted.Fault {
 		if c.Step == double.Claiming {
-			return double.Fault{Action: double.HangAfter}
+			return scripted.Fault{Action: scripted.HangAfter}
 		}
-		return double.Fault{}
+		return scripted.Fault{}
 	}
 	f.place(disks("p1"))
 	f.place(mounts(three(f), "data"))
