@@ -16,7 +16,7 @@ import (
 type double struct {
 	loop    *drivers.Loop
 	program *scripted.Program
-	plugin  *scripted.Blocking
+	plugin  *blockingPlugin
 }
 
 var _ devicetest.Node = (*double)(nil)
@@ -42,7 +42,7 @@ func (d *double) Launch(t devicetest.T) {
 	launched := make(chan error, 1)
 	d.loop.Do(func() {
 		d.program.Launch(func(p *scripted.Plugin, err error) {
-			d.plugin = scripted.NewBlocking(d.loop, p)
+			d.plugin = &blockingPlugin{loop: d.loop, plugin: p}
 			launched <- err
 		})
 	})

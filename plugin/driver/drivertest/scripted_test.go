@@ -91,7 +91,7 @@ type double struct {
 	loop    *scripted.Loop
 	machine *scripted.Machine
 	program *scripted.Program
-	driver  *scripted.Blocking
+	driver  *blockingDriver
 	tasks   int
 }
 
@@ -128,7 +128,7 @@ func (d *double) Launch(t drivertest.T) {
 	launched := make(chan error, 1)
 	d.loop.Do(func() {
 		d.program.Launch(func(generation *scripted.Driver, err error) {
-			d.driver = scripted.NewBlocking(d.loop, generation, encodeDouble)
+			d.driver = newBlockingDriver(d.loop, generation, encodeDouble)
 			launched <- err
 		})
 	})

@@ -14,8 +14,8 @@
 // before the call has returned. Equal calls at equal times give equal results. None of the types is
 // safe for concurrent use.
 //
-// [Blocking] makes a [driver.Driver] out of a [Driver], in real time or in the time of
-// testing/synctest. The conformance suite in package drivertest runs over it.
+// A [Loop] is a clock in real time or in the time of testing/synctest. [Block] and [Follow] wait for
+// answers over it. The conformance suites run over doubles in this way.
 //
 // # What outlives what
 //

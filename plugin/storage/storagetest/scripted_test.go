@@ -51,7 +51,7 @@ func (d *double) start(t storagetest.T) {
 			t.Errorf("starting the plugin: %v", err)
 		}
 	})
-	d.plugin = scripted.NewBlocking(d.loop, d.storage, "plugin", "disks")
+	d.plugin = &blockingPlugin{loop: d.loop, storage: d.storage, task: "plugin", id: "disks"}
 }
 
 func (d *double) Plugin() storagetest.Plugin { return d.plugin }
