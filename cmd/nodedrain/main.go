@@ -52,7 +52,6 @@ func run(ctx context.Context, args []string, std cli.Stdio) int {
 
 // commands returns all commands.
 func commands(ctx context.Context, std cli.Stdio) cli.Program {
-	simulate := sim.NewBase(ctx, std)
 	operate := cli.Base{Ctx: ctx, Stdio: std}
 	all := cli.Program{
 		"node":              operate.Entry("node", cli.Parent("Drain nodes and show their status", node.Help)),
@@ -84,7 +83,7 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 		"plugin status":     operate.Entry("plugin status", plugin.Status),
 		"eval":              operate.Entry("eval", cli.Parent("Show evaluations", eval.Help)),
 		"eval status":       operate.Entry("eval status", eval.Status),
-		"client":            cli.Factory(&client.Command{Base: operate}),
+		"client":            operate.Entry("client", client.Command),
 		"dev":               operate.Entry("dev", dev.Command),
 		"operator":          operate.Entry("operator", cli.Parent("Save and restore the state of the servers", operator.Help)),
 		"server":            operate.Entry("server", server.Command),
@@ -100,17 +99,14 @@ func commands(ctx context.Context, std cli.Stdio) cli.Program {
 		"system":                    operate.Entry("system", cli.Parent("Maintain the cluster's state", operator.SystemHelp)),
 		"system gc":                 operate.Entry("system gc", operator.SystemGC),
 
-		"demo":       operate.Entry("demo", demo.Command),
-		"sim":        cli.Factory(&simulate),
-		"sim run":    cli.Factory(&sim.RunCommand{Base: simulate}),
-		"sim swarm":  cli.Factory(&sim.SwarmCommand{Base: simulate}),
-		"sim shrink": cli.Factory(&sim.ShrinkCommand{Base: simulate}),
-		"version":    operate.Entry("version", version),
+		"demo":    operate.Entry("demo", demo.Command),
+		"version": operate.Entry("version", version),
 
 		"token":        operate.Entry("token", cli.Parent("Create tokens for the HTTP API", server.TokenHelp)),
 		"token create": operate.Entry("token create", server.TokenCreate),
 	}
 	maps.Copy(all, plugin.Commands(operate))
+	maps.Copy(all, sim.Commands(operate))
 	return all
 }
 

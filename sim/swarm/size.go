@@ -30,9 +30,6 @@ func (s Size) String() string {
 	return names[s]
 }
 
-// MarshalText returns the name of the size.
-func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // UnmarshalText sets the size with the name. The error lists the names.
 func (s *Size) UnmarshalText(name []byte) error {
 	for _, size := range Sizes() {

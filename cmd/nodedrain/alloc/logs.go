@@ -54,7 +54,7 @@ func (f *logsFlags) run(c *cli.Call) error {
 	last, offset := c.Set("n"), c.Set("c")
 	switch err := c.Exclusive([2]string{"stdout", "stderr"}, [2]string{"n", "c"}); {
 	case err != nil:
-		return err
+		return c.UsageError(err.Error())
 	case f.lines < 0 || f.bytes < 0:
 		return c.UsageError("-n and -c must be 0 or more")
 	case f.tail && !last && !offset:

@@ -3,7 +3,6 @@ package cli
 import (
 	"flag"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 )
@@ -53,12 +52,11 @@ func (a Arguments) usage() string {
 	return text + ": " + strings.Join(words, " ")
 }
 
-// ParseArguments parses a command line in which flags may follow arguments, and returns the
+// parseArguments parses a command line in which flags may follow arguments, and returns the
 // arguments. The error points to the help.
-func ParseArguments(set *flag.FlagSet, command string, args []string) (parsed []string, err error) {
-	set.SetOutput(io.Discard) // the caller prints the error
+func parseArguments(set *flag.FlagSet, command string, args []string) (parsed []string, err error) {
 	for {
-		if err := Parse(set, command, args); err != nil {
+		if err := parseFlags(set, command, args); err != nil {
 			return nil, err
 		}
 		if set.NArg() == 0 {
@@ -67,34 +65,6 @@ func ParseArguments(set *flag.FlagSet, command string, args []string) (parsed []
 		parsed = append(parsed, set.Arg(0))
 		args = set.Args()[1:]
 	}
-}
-
-// SetFlags returns the names of the flags that the command line sets.
-func SetFlags(set *flag.FlagSet) map[string]bool {
-	names := map[string]bool{}
-	set.Visit(func(f *flag.Flag) { names[f.Name] = true })
-	return names
-}
-
-// Exclusive refuses pairs of flags that exclude each other.
-func Exclusive(set map[string]bool, pairs [][2]string) error {
-	for _, p := range pairs {
-		if set[p[0]] && set[p[1]] {
-			return fmt.Errorf("-%s and -%s are mutually exclusive", p[0], p[1])
-		}
-	}
-	return nil
-}
-
-// RequirePositive refuses numbers set to zero, except the seed. Configurations read zero as
-// the default, but a user who sets zero does not expect the default.
-func RequirePositive(set *flag.FlagSet) (err error) {
-	set.Visit(func(f *flag.Flag) {
-		if v := f.Value.String(); f.Name != "seed" && (v == "0" || v == "0s") {
-			err = fmt.Errorf("-%s is %s and must be above 0", f.Name, v)
-		}
-	})
-	return err
 }
 
 // ListFlag is a list: the flag may be repeated, or hold several items separated by commas.

@@ -57,6 +57,7 @@ type Command struct {
 	// Connects adds the flags of a connection to servers. The connection is open while the command runs.
 	Connects bool
 	// Positive refuses numbers and durations that the command line sets to zero, except the seed.
+	// Configurations read zero as the default, but a user who sets zero does not expect the default.
 	Positive bool
 	// Formats adds the flags that print a server's answer unchanged.
 	Formats bool
@@ -72,10 +73,6 @@ type Command struct {
 	Failure int
 	// Run runs the command, or is nil if it has only subcommands.
 	Run func(*Call) error
-
-	// Help is the whole help of a command that declares its flags with Flags instead of Options.
-	Help  string
-	Flags func(*flag.FlagSet)
 }
 
 // Call is one run of a command.
@@ -93,12 +90,17 @@ type Call struct {
 }
 
 // Set reports whether the command line has a flag.
-func (c *Call) Set(flagName string) bool { return SetFlags(c.flags)[flagName] }
+func (c *Call) Set(flagName string) (is bool) {
+	c.flags.Visit(func(f *flag.Flag) { is = is || f.Name == flagName })
+	return is
+}
 
 // Exclusive refuses pairs of flags that exclude each other.
 func (c *Call) Exclusive(pairs ...[2]string) error {
-	if err := Exclusive(SetFlags(c.flags), pairs); err != nil {
-		return c.UsageError(err.Error())
+	for _, p := range pairs {
+		if c.Set(p[0]) && c.Set(p[1]) {
+			return fmt.Errorf("-%s and -%s are mutually exclusive", p[0], p[1])
+		}
 	}
 	return nil
 }
@@ -135,9 +137,6 @@ func (c Base) Entry(name string, command func() *Command) cli.CommandFactory {
 func (e *entry) Synopsis() string { return e.Short }
 
 func (e *entry) Help() string {
-	if e.Command.Help != "" {
-		return strings.TrimSpace(e.Command.Help) + e.Exits
-	}
 	options := e.options(new(Call))
 	forms := e.Forms
 	switch {
@@ -177,9 +176,6 @@ func (e *entry) prepare() *Call {
 	c := &Call{Base: e.base, Name: e.name, flags: flag.NewFlagSet(e.name, flag.ContinueOnError)}
 	c.flags.SetOutput(io.Discard) // Run prints the error
 	e.options(c).Set(c.flags)
-	if e.Flags != nil {
-		e.Flags(c.flags)
-	}
 	return c
 }
 
@@ -205,10 +201,8 @@ func (e *entry) run(args []string) (err error) {
 	if c.Args, err = e.parse(c.flags, args); err != nil {
 		return err
 	}
-	if e.Positive {
-		if err := RequirePositive(c.flags); err != nil {
-			return err
-		}
+	if err := c.positive(); e.Positive && err != nil {
+		return err
 	}
 	if e.Connects {
 		if c.API, err = c.Connect(&c.connection); err != nil {
@@ -219,15 +213,25 @@ func (e *entry) run(args []string) (err error) {
 	return e.Command.Run(c)
 }
 
+// positive refuses numbers and durations that are set to zero, except the seed.
+func (c *Call) positive() (err error) {
+	c.flags.Visit(func(f *flag.Flag) {
+		if v := f.Value.String(); f.Name != "seed" && (v == "0" || v == "0s") {
+			err = fmt.Errorf("-%s is %s and must be above 0", f.Name, v)
+		}
+	})
+	return err
+}
+
 // parse returns the arguments of a command line.
 func (e *entry) parse(set *flag.FlagSet, args []string) (parsed []string, err error) {
 	if e.Verbatim {
-		err = Parse(set, e.name, args)
+		err = parseFlags(set, e.name, args)
 		if parsed = set.Args(); len(parsed) > 1 && parsed[1] == "--" {
 			parsed = slices.Delete(parsed, 1, 2)
 		}
 	} else {
-		parsed, err = ParseArguments(set, e.name, args)
+		parsed, err = parseArguments(set, e.name, args)
 	}
 	if least, most := e.Args.bounds(); err == nil && !e.CountsArgs && (len(parsed) < least || len(parsed) > most) {
 		err = UsageError(e.name, e.Args.usage())

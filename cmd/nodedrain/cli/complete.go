@@ -19,7 +19,7 @@ const completionTimeout = 2 * time.Second
 // predictor completes the first argument of a command. It offers no ids if no server answers.
 func (c *Base) predictor(args Arguments) complete.Predictor {
 	first, _, _ := strings.Cut(strings.Trim(string(args), "["), " ")
-	switch first = strings.TrimRight(first, "]"); first {
+	switch first = strings.TrimRight(first, ".]"); first {
 	case "FILE", "PATH":
 		return complete.PredictFiles("*")
 	case "NODE":

@@ -20,7 +20,7 @@ func TestConnectFlags_over(t *testing.T) {
 		var f connectFlags
 		set := flag.NewFlagSet("", flag.ContinueOnError)
 		f.options().Set(set)
-		_, err := ParseArguments(set, "", strings.Fields(line))
+		_, err := parseArguments(set, "", strings.Fields(line))
 		must.NoError(t, err)
 		return f.over(func(name string) string { return environment[name] })
 	}

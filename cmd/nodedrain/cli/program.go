@@ -14,9 +14,6 @@ const LogKeeper = "logkeeper"
 // Program holds the factories of commands by their names.
 type Program map[string]cli.CommandFactory
 
-// ShowHelp is the exit code of a command that shows its help instead.
-const ShowHelp = cli.RunResultHelp
-
 // Run runs the one of the commands that args name and returns the exit code. Results go to std.out,
 // errors to std.errs.
 func Run(args []string, all Program, std Stdio) int {
@@ -39,11 +36,6 @@ func Run(args []string, all Program, std Stdio) int {
 		return 1
 	}
 	return code
-}
-
-// Factory returns a factory of an existing command.
-func Factory(c cli.Command) cli.CommandFactory {
-	return func() (cli.Command, error) { return c, nil }
 }
 
 // Version returns the module's version, and for a build from a checkout its commit.

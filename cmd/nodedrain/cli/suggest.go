@@ -84,8 +84,8 @@ func suggestFlag(set *flag.FlagSet, err error) error {
 	return err
 }
 
-// Parse parses flags. Its error points to the help.
-func Parse(set *flag.FlagSet, command string, args []string) error {
+// parseFlags parses flags. Its error points to the help.
+func parseFlags(set *flag.FlagSet, command string, args []string) error {
 	err := set.Parse(args)
 	if err == nil {
 		return nil

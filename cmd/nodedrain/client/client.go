@@ -1,8 +1,8 @@
 package client
 
 import (
-	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 
@@ -11,32 +11,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
-// Command is "nodedrain client".
-type Command struct{ cli.Base }
-
-// Flags are its flags.
-type Flags struct {
+// flags are the flags of "nodedrain client".
+type flags struct {
 	config         string
 	check, destroy bool
 }
 
-// Set returns the set of the flags.
-func (f *Flags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("client", flag.ContinueOnError)
-	set.StringVar(&f.config, "config", "", "")
-	set.BoolVar(&f.check, "check", false, "")
-	set.BoolVar(&f.destroy, "destroy", false, "")
-	return set
-}
-
-// Synopsis returns the command in one line.
-func (c *Command) Synopsis() string { return "Run the client of a node" }
-
-// Help returns the help.
-func (c *Command) Help() string {
-	return strings.TrimSpace(`
-Usage: nodedrain client -config FILE
-
+// Command is "nodedrain client".
+func Command() *cli.Command {
+	f := new(flags)
+	return &cli.Command{
+		Short: "Run the client of a node",
+		Forms: []string{"-config FILE"},
+		Description: `
   Runs the client of this node: it registers the node with the servers, starts and stops
   the tasks that they place here, and reports their states. Tasks run through task
   drivers: raw_exec and mock, which this program contains, and plugins in the folder
@@ -57,31 +44,22 @@ Usage: nodedrain client -config FILE
 
   docs/client.md describes every key, the files of a client, and what to do when something
   fails.
-
-Options:
-
-  -config FILE  The configuration. Required.
-  -check        Check the configuration, print "The configuration is valid", and exit.
-  -destroy      Remove the stopped client from this machine: stop its tasks and plugins,
-                unmount its volumes, delete its data_dir, and exit. Drain the node first.
-`)
+`,
+		Options: cli.Options{
+			cli.Flag(&f.config, "config FILE", "The configuration. Required."),
+			cli.Flag(&f.check, "check", `Check the configuration, print "The configuration is valid", and exit.`),
+			cli.Flag(&f.destroy, "destroy", "Remove the stopped client from this machine: stop its tasks and plugins, unmount its volumes, delete its data_dir, and exit. Drain the node first."),
+		},
+		Run: f.run,
+	}
 }
 
-// Run runs the command and returns its exit code.
-func (c *Command) Run(args []string) int { return c.Exit(c.run(args)) }
-
-func (c *Command) run(args []string) (err error) {
-	var f Flags
-	about, err := cli.ParseArguments(f.Set(), "client", args)
+func (f *flags) run(c *cli.Call) error {
 	switch {
-	case err != nil:
-		return err
-	case len(about) > 0:
-		return cli.UsageError("client", "This command takes no arguments")
 	case f.config == "":
-		return cli.UsageError("client", "-config is required: it names the configuration file")
+		return c.UsageError("-config is required: it names the configuration file")
 	case f.check && f.destroy:
-		return cli.UsageError("client", "-check and -destroy exclude each other")
+		return c.UsageError("-check and -destroy exclude each other")
 	}
 	settings, err := config.Load(f.config)
 	if err != nil {
@@ -95,12 +73,12 @@ func (c *Command) run(args []string) (err error) {
 		return nil
 	}
 	options := node.Options{
-		Config: settings, LogKeeper: []string{cli.LogKeeper}, Version: strings.TrimPrefix(cli.Version(), "nodedrain "), Logger: c.logger(settings.Log),
+		Config: settings, LogKeeper: []string{cli.LogKeeper}, Version: strings.TrimPrefix(cli.Version(), "nodedrain "), Logger: logger(c.Errs, settings.Log),
 	}
 	if f.destroy {
 		// It runs a client without servers, whose usual messages would mislead.
 		settings.Log.Level = max(settings.Log.Level, slog.LevelWarn)
-		options.Logger = c.logger(settings.Log)
+		options.Logger = logger(c.Errs, settings.Log)
 		if err := node.Destroy(c.Ctx, options, false); err != nil {
 			return err
 		}
@@ -119,11 +97,11 @@ func (c *Command) run(args []string) (err error) {
 	return err
 }
 
-// logger returns a logger as the configuration says.
-func (c *Command) logger(l config.Log) *slog.Logger {
+// logger returns the logger of a configuration.
+func logger(out io.Writer, l config.Log) *slog.Logger {
 	options := &slog.HandlerOptions{Level: l.Level}
 	if l.JSON {
-		return slog.New(slog.NewJSONHandler(c.Errs, options))
+		return slog.New(slog.NewJSONHandler(out, options))
 	}
-	return slog.New(slog.NewTextHandler(c.Errs, options))
+	return slog.New(slog.NewTextHandler(out, options))
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo/openb"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
@@ -35,18 +35,22 @@ const (
 	patience   = 4 * time.Hour
 )
 
-func (f *clusterFlags) add(set *flag.FlagSet) {
-	set.StringVar(&f.dir, "cluster", "", "")
-	set.StringVar(&f.nodes, "nodes", "", "")
-	set.IntVar(&f.drains, "drains", 0, "")
-	set.DurationVar(&f.deadline, "deadline", defaultDeadline, "")
-	set.Uint64Var(&f.seed, "seed", 1, "")
+func (f *clusterFlags) options() cli.Options {
+	return cli.Options{
+		cli.Flag(&f.seed, "seed S", "The seed. With -cluster it determines the choice of nodes and all durations."),
+		cli.Heading(""),
+		cli.Flag(&f.dir, "cluster DIR", "Play the cluster of DIR/nodes.csv and DIR/pods.csv, in the format of Alibaba's cluster-trace-gpu-v2023, instead of files: "+
+			"running pods of equal request and QoS make one job."),
+		cli.Flag(&f.nodes, "nodes A,B,C", "With -cluster: the nodes to drain."),
+		cli.Flag(&f.drains, "drains N", "With -cluster: the number of nodes to drain, chosen by the seed. Default: 5% of the nodes."),
+		cli.Flag(&f.deadline, "deadline D", "With -cluster: the deadline of the drains; 0 is none."),
+	}
 }
 
-func (f *clusterFlags) check(present map[string]bool) error {
+func (f *clusterFlags) check(set func(flag string) bool) error {
 	if f.dir == "" {
 		for _, name := range [...]string{"nodes", "drains", "deadline"} {
-			if present[name] {
+			if set(name) {
 				return fmt.Errorf("-%s needs -cluster DIR", name)
 			}
 		}
@@ -55,9 +59,9 @@ func (f *clusterFlags) check(present map[string]bool) error {
 	switch {
 	case f.deadline < 0:
 		return fmt.Errorf("-deadline is %s and must not be below 0", f.deadline)
-	case present["drains"] && f.drains <= 0:
+	case set("drains") && f.drains <= 0:
 		return fmt.Errorf("-drains is %d and must be above 0", f.drains)
-	case present["nodes"] && f.nodes == "":
+	case set("nodes") && f.nodes == "":
 		return errors.New("-nodes names no node")
 	}
 	return nil

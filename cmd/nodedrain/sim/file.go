@@ -23,8 +23,8 @@ type playing struct {
 	err error
 }
 
-// playing reads a scenario file and prints its warnings.
-func (c *RunCommand) playing(file string) playing {
+// read reads a scenario file and prints its warnings.
+func (c *runCommand) read(file string) playing {
 	p := playing{label: strings.TrimSuffix(filepath.Base(file), scenario.Extension), replay: "nodedrain sim run " + quoted(file), file: file}
 	if p.text, p.err = os.ReadFile(file); p.err != nil {
 		return p
@@ -32,28 +32,28 @@ func (c *RunCommand) playing(file string) playing {
 	var warnings []scenario.Warning
 	p.scenario, warnings, p.err = scenario.Parse(file, bytes.NewReader(p.text))
 	for _, w := range warnings {
-		fmt.Fprintln(c.Errs, w)
+		fmt.Fprintln(c.call.Errs, w)
 	}
 	return p
 }
 
 // warn prints a warning for each operation in a file that had no effect.
-func (c *RunCommand) warn(p playing, r *sim.Result) {
+func (c *runCommand) warn(p playing, r *sim.Result) {
 	if p.file == "" {
 		return // generated scenarios may hold operations without effect
 	}
 	for _, v := range r.NoEffect {
 		text := "the operation has no effect: " + v.Why + "; if this is intended, write maybe before the operation"
-		fmt.Fprintln(c.Errs, scenario.Warning{File: p.file, Line: v.Line, Text: text})
+		fmt.Fprintln(c.call.Errs, scenario.Warning{File: p.file, Line: v.Line, Text: text})
 	}
 }
 
 // wrong returns the failures of a run. With -rewrite only violations count.
-func wrong(f *RunFlags, p playing, r *sim.Result) (wrong []string) {
+func (c *runCommand) wrong(p playing, r *sim.Result) (wrong []string) {
 	for _, v := range r.Violations {
 		wrong = append(wrong, v.String())
 	}
-	if f.rewrite || p.scenario.Story == "" && p.scenario.End == "" {
+	if c.rewrite || p.scenario.Story == "" && p.scenario.End == "" {
 		return wrong
 	}
 	for _, section := range [...]struct{ name, want, got string }{
@@ -67,7 +67,7 @@ func wrong(f *RunFlags, p playing, r *sim.Result) (wrong []string) {
 }
 
 // rewritten writes the result of a run into its file.
-func (c *RunCommand) rewritten(p playing, r *sim.Result) error {
+func (c *runCommand) rewritten(p playing, r *sim.Result) error {
 	text := scenario.Rewrite(p.text, r.Story, r.End)
 	if bytes.Equal(text, p.text) {
 		return nil
@@ -75,6 +75,6 @@ func (c *RunCommand) rewritten(p playing, r *sim.Result) error {
 	if err := os.WriteFile(p.file, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "%s rewritten\n", p.file)
+	fmt.Fprintf(c.call.Out, "%s rewritten\n", p.file)
 	return nil
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -16,11 +15,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// RunCommand is "nodedrain sim run".
-type RunCommand struct{ Base }
-
-// RunFlags are the flags of "nodedrain sim run".
-type RunFlags struct {
+// runCommand is one run of "nodedrain sim run".
+type runCommand struct {
+	simulation
 	clusterFlags
 	size                         swarm.Size
 	rewrite, print, story, quiet bool
@@ -29,33 +26,13 @@ type RunFlags struct {
 	width                        int
 }
 
-// Set returns the set of the flags.
-func (f *RunFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("run", flag.ContinueOnError)
-	f.clusterFlags.add(set)
-	set.TextVar(&f.size, "size", swarm.Small, "")
-	set.BoolVar(&f.rewrite, "rewrite", false, "")
-	set.BoolVar(&f.print, "print", false, "")
-	set.BoolVar(&f.story, "story", false, "")
-	set.BoolVar(&f.story, "v", false, "")
-	set.BoolVar(&f.quiet, "q", false, "")
-	set.StringVar(&f.svg, "svg", "", "")
-	set.StringVar(&f.trace, "trace", "", "")
-	set.BoolVar(&f.ascii, "ascii", false, "")
-	set.IntVar(&f.width, "width", 0, "")
-	return set
-}
-
-// Synopsis returns the command in one line.
-func (c *RunCommand) Synopsis() string { return "Play scenario files, or drains of a real cluster" }
-
-// Help returns the help.
-func (c *RunCommand) Help() string {
-	return strings.TrimSpace(fmt.Sprintf(`
-Usage: nodedrain sim run [options] FILE...
-       nodedrain sim run [options] -size SIZE -seed S
-       nodedrain sim run [options] -cluster DIR
-
+// run is "nodedrain sim run".
+func run(play player) *cli.Command {
+	c := &runCommand{simulation: simulation{play: play}, clusterFlags: clusterFlags{deadline: defaultDeadline, seed: 1}}
+	return &cli.Command{
+		Short: "Play scenario files, or drains of a real cluster",
+		Forms: []string{"[options] FILE...", "[options] -size SIZE -seed S", "[options] -cluster DIR"},
+		Description: `
   Plays scenarios and draws a timeline: the leader, faults, and a lane for each draining
   node and for each group with its limit. A scenario fails if it breaks a guarantee of
   the drainer, or if its result differs from the result in its file. The command then
@@ -67,42 +44,22 @@ Usage: nodedrain sim run [options] FILE...
   is not a failure of the drainer. Then it reports if the guarantees held. It counts the
   entries applied during the run, as the picture does, and all entries of the log,
   including the initial ones and barriers.
-
-Options:
-
-  -story, -v        Print the story: the operators' requests, the drainer's writes and
-                    the reasons why allocations wait; then the final state.
-  -q                Draw nothing.
-  -ascii            Draw with ASCII only. This is the default if the locale (LC_ALL,
-                    LC_CTYPE, LANG) is not UTF-8.
-  -width N          Width of the picture in columns, at least %d. Default: that of the
-                    terminal, or %d.
-  -svg FILE         Draw an SVG too. Requires a single scenario. "-" is standard
-                    output; the report then goes to standard error.
-  -trace FILE       Write events as JSON objects, one per line. Requires a single
-                    scenario. "-" as with -svg.
-  -rewrite          Write the result of a scenario into its file as the expected
-                    result.
-  -print            Print the scenario and do not play it.
-
-  -size SIZE        Play the scenario of a seed, as "nodedrain sim swarm" generates
-                    it, instead of files: small, medium or large.
-  -seed S           The seed. With -cluster it determines the choice of nodes and all
-                    durations. Default: 1.
-
-  -cluster DIR      Play the cluster of DIR/nodes.csv and DIR/pods.csv, in the
-                    format of Alibaba's cluster-trace-gpu-v2023, instead of files:
-                    running pods of equal request and QoS make one job.
-  -nodes A,B,C      With -cluster: the nodes to drain.
-  -drains N         With -cluster: the number of nodes to drain, chosen by the seed.
-                    Default: 5%% of the nodes.
-  -deadline D       With -cluster: the deadline of the drains; 0 is none. Default: %s.
-`, timeline.MinColumns, timeline.DefaultColumns, defaultDeadline))
-}
-
-// Run runs the command and returns its exit code.
-func (c *RunCommand) Run(args []string) int {
-	return c.reporting(func(sim Base) error { return (&RunCommand{sim}).run(args) })
+`,
+		Options: append(cli.Options{
+			cli.Flag(&c.story, "story", "Print the story: the operators' requests, the drainer's writes and the reasons why allocations wait; then the final state."),
+			cli.Flag(&c.story, "v", "The same as -story."),
+			cli.Flag(&c.quiet, "q", "Draw nothing."),
+			cli.Flag(&c.ascii, "ascii", "Draw with ASCII only. This is the default if the locale (LC_ALL, LC_CTYPE, LANG) is not UTF-8."),
+			cli.Flag(&c.width, "width N", fmt.Sprintf("Width of the picture in columns, at least %d. Default: that of the terminal, or %d.", timeline.MinColumns, timeline.DefaultColumns)),
+			cli.Flag(&c.svg, "svg FILE", `Draw an SVG too. Requires a single scenario. "-" is standard output; the report then goes to standard error.`),
+			cli.Flag(&c.trace, "trace FILE", `Write events as JSON objects, one per line. Requires a single scenario. "-" as with -svg.`),
+			cli.Flag(&c.rewrite, "rewrite", "Write the result of a scenario into its file as the expected result."),
+			cli.Flag(&c.print, "print", "Print the scenario and do not play it."),
+			cli.Heading(""),
+			sizeOption(&c.size, `Play the scenario of a seed, as "nodedrain sim swarm" generates it, instead of files: small, medium or large.`),
+		}, c.clusterFlags.options()...),
+		Args: "FILE...", CountsArgs: true, Run: c.reporting(c.run),
+	}
 }
 
 // errScenarios reports failed scenarios. Their failures have been printed.
@@ -118,21 +75,15 @@ func (e errScenarios) Error() string {
 // errInterrupted reports that the user interrupted the run.
 var errInterrupted = errors.New("interrupted before all scenarios were played")
 
-func (c *RunCommand) run(args []string) error {
-	var f RunFlags
-	set := f.Set()
-	files, err := cli.ParseArguments(set, "sim run", args)
+func (c *runCommand) run() error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	plays, err := c.plays()
 	if err != nil {
 		return err
 	}
-	if err := f.check(cli.SetFlags(set), files); err != nil {
-		return err
-	}
-	plays, err := c.plays(&f, files)
-	if err != nil {
-		return err
-	}
-	written, err := f.open(c)
+	written, err := c.open()
 	if err != nil {
 		return err
 	}
@@ -140,8 +91,8 @@ func (c *RunCommand) run(args []string) error {
 	failed := 0
 	var errs []error
 	for _, p := range plays {
-		ok, err := c.one(&f, p, written, len(plays) == 1)
-		if c.Ctx.Err() != nil {
+		ok, err := c.one(p, written, len(plays) == 1)
+		if c.call.Ctx.Err() != nil {
 			return errInterrupted
 		}
 		if !ok {
@@ -156,90 +107,91 @@ func (c *RunCommand) run(args []string) error {
 }
 
 // check refuses invalid combinations of flags.
-func (f *RunFlags) check(present map[string]bool, files []string) error {
-	generated := present["cluster"] || present["size"]
+func (c *runCommand) check() error {
+	files, generated := c.call.Args, c.call.Set("cluster") || c.call.Set("size")
 	switch {
 	case !generated && len(files) == 0:
 		return errors.New("no scenario file is named; see \"nodedrain sim run -h\"")
 	case generated && len(files) > 0:
 		return fmt.Errorf("%s: a scenario file excludes -cluster and -size", files[0])
-	case !generated && present["seed"]:
+	case !generated && c.call.Set("seed"):
 		return errors.New("-seed needs -size or -cluster: a scenario file has its own seed")
-	case present["seed"] && f.seed == 0:
-		return errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
-	case len(files) > 1 && (f.svg != "" || f.trace != ""):
+	case c.call.Set("seed") && c.seed == 0:
+		return errSeedZero
+	case len(files) > 1 && (c.svg != "" || c.trace != ""):
 		return errors.New("-svg and -trace need a single scenario")
-	case f.svg == "-" && f.trace == "-":
+	case c.svg == "-" && c.trace == "-":
 		return errors.New("-svg and -trace cannot both go to standard output")
-	case f.width < 0:
-		return fmt.Errorf("-width is %d and must be above 0", f.width)
+	case c.width < 0:
+		return fmt.Errorf("-width is %d and must be above 0", c.width)
 	}
-	if err := cli.Exclusive(present, [][2]string{{"rewrite", "cluster"}, {"rewrite", "size"}, {"rewrite", "print"}, {"nodes", "drains"}, {"cluster", "size"}}); err != nil {
+	if err := c.call.Exclusive([2]string{"rewrite", "cluster"}, [2]string{"rewrite", "size"}, [2]string{"rewrite", "print"},
+		[2]string{"nodes", "drains"}, [2]string{"cluster", "size"}); err != nil {
 		return err
 	}
-	return f.clusterFlags.check(present)
+	return c.clusterFlags.check(c.call.Set)
 }
 
 // plays returns the scenarios that the command line names.
-func (c *RunCommand) plays(f *RunFlags, files []string) (plays []playing, err error) {
+func (c *runCommand) plays() (plays []playing, err error) {
 	switch {
-	case f.dir != "":
-		p, err := f.playing()
+	case c.dir != "":
+		p, err := c.playing()
 		return []playing{p}, err
-	case len(files) == 0:
-		s := swarm.Generate(f.seed, f.size)
-		return []playing{{label: s.Name, replay: replaySeed(f.size, f.seed), scenario: s}}, nil
+	case len(c.call.Args) == 0:
+		s := swarm.Generate(c.seed, c.size)
+		return []playing{{label: s.Name, replay: replaySeed(c.size, c.seed), scenario: s}}, nil
 	}
-	for _, file := range files {
-		plays = append(plays, c.playing(file))
+	for _, file := range c.call.Args {
+		plays = append(plays, c.read(file))
 	}
 	return plays, nil
 }
 
 // one plays a scenario and prints its result. It returns false if the scenario failed. The
 // error is that of a file that could not be written; it does not fail the scenario.
-func (c *RunCommand) one(f *RunFlags, p playing, o outputs, alone bool) (ok bool, err error) {
+func (c *runCommand) one(p playing, o outputs, alone bool) (ok bool, err error) {
 	if p.err != nil {
-		fmt.Fprintf(c.Out, "FAIL  %s\n%s", p.label, indented(p.err.Error()))
+		fmt.Fprintf(c.call.Out, "FAIL  %s\n%s", p.label, indented(p.err.Error()))
 		return false, nil
 	}
-	if f.print {
-		return true, scenario.Print(c.Out, p.scenario)
+	if c.print {
+		return true, scenario.Print(c.call.Out, p.scenario)
 	}
 	result, recorder, err := c.played(p, o)
 	switch {
-	case result == nil && c.Ctx.Err() != nil:
+	case result == nil && c.call.Ctx.Err() != nil:
 		return false, nil // run reports the interrupt
 	case result == nil:
-		fmt.Fprintf(c.Out, "FAIL  %s\n%s", p.label, indented(err.Error()))
+		fmt.Fprintf(c.call.Out, "FAIL  %s\n%s", p.label, indented(err.Error()))
 		c.replay(p)
 		return false, nil
 	}
 	c.warn(p, result)
-	if f.rewrite {
+	if c.rewrite {
 		err = errors.Join(err, c.rewritten(p, result))
 	}
-	return c.report(f, p, result, recorder, alone), err
+	return c.report(p, result, recorder, alone), err
 }
 
 // report prints the result of a scenario, and returns false if it failed.
-func (c *RunCommand) report(f *RunFlags, p playing, result *sim.Result, recorder *timeline.Recorder, alone bool) bool {
-	wrong := wrong(f, p, result)
-	if !f.quiet && (alone || len(wrong) > 0) {
-		ascii := f.ascii || notUnicode(c.Getenv)
-		_ = recorder.Text(c.Out, timeline.TextOptions{Columns: c.columns(f), ASCII: ascii}) // c.out keeps the error
-		fmt.Fprintln(c.Out)
+func (c *runCommand) report(p playing, result *sim.Result, recorder *timeline.Recorder, alone bool) bool {
+	wrong := c.wrong(p, result)
+	if !c.quiet && (alone || len(wrong) > 0) {
+		ascii := c.ascii || notUnicode(c.call.Getenv)
+		_ = recorder.Text(c.call.Out, timeline.TextOptions{Columns: c.columns(), ASCII: ascii}) // c.call.Out keeps the error
+		fmt.Fprintln(c.call.Out)
 	}
-	if f.story {
-		fmt.Fprintf(c.Out, "%s\n\n%s\n\n", result.Story, result.End)
+	if c.story {
+		fmt.Fprintf(c.call.Out, "%s\n\n%s\n\n", result.Story, result.End)
 	}
 	verdict := "ok  "
 	if len(wrong) > 0 {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.Out, "%s  %s  %s; %d entries, log of %d, in %s, hash %016x\n", verdict, p.label, atTheEnd(result), recorder.Entries(), result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
+	fmt.Fprintf(c.call.Out, "%s  %s  %s; %d entries, log of %d, in %s, hash %016x\n", verdict, p.label, atTheEnd(result), recorder.Entries(), result.Entries, result.Lasted.Round(time.Millisecond), result.Hash)
 	for _, w := range wrong {
-		fmt.Fprint(c.Out, indented(w))
+		fmt.Fprint(c.call.Out, indented(w))
 	}
 	if len(wrong) > 0 {
 		c.replay(p)
@@ -265,8 +217,8 @@ func atTheEnd(r *sim.Result) string {
 	return services + "; all guarantees held"
 }
 
-func (c *RunCommand) replay(p playing) {
-	fmt.Fprintf(c.Out, "      replay: %s\n", p.replay)
+func (c *runCommand) replay(p playing) {
+	fmt.Fprintf(c.call.Out, "      replay: %s\n", p.replay)
 }
 
 // indented indents text below a verdict.
@@ -276,11 +228,11 @@ func indented(text string) string {
 }
 
 // columns returns the width of the picture.
-func (c *RunCommand) columns(f *RunFlags) int {
-	if f.width > 0 {
-		return f.width
+func (c *runCommand) columns() int {
+	if c.width > 0 {
+		return c.width
 	}
-	return cli.TerminalWidth(c.Out)
+	return cli.TerminalWidth(c.call.Out)
 }
 
 // outputs are the files written besides the report. Each may be nil.
@@ -288,18 +240,18 @@ type outputs struct{ svg, trace *output }
 
 // open opens the files that the flags name. If one is "-", which is standard output, the
 // report goes to standard error.
-func (f *RunFlags) open(c *RunCommand) (o outputs, err error) {
-	stdout := cli.Underlying(c.Out)
+func (c *runCommand) open() (o outputs, err error) {
+	stdout := cli.Underlying(c.call.Out)
 	open := func(path string) *output {
 		if path == "-" {
-			c.Out = c.Errs
+			c.call.Out = c.call.Errs
 			return &output{path: "standard output", to: stdout}
 		}
 		opened, failed := openOutput(path)
 		err = errors.Join(err, failed)
 		return opened
 	}
-	o = outputs{svg: open(f.svg), trace: open(f.trace)}
+	o = outputs{svg: open(c.svg), trace: open(c.trace)}
 	if err != nil {
 		o.abandon()
 	}
@@ -314,13 +266,13 @@ func (o outputs) abandon() {
 
 // played plays a scenario and writes the outputs. The result is nil if the scenario could
 // not be played. Otherwise the error is that of an output.
-func (c *RunCommand) played(p playing, o outputs) (result *sim.Result, recorder *timeline.Recorder, err error) {
+func (c *runCommand) played(p playing, o outputs) (result *sim.Result, recorder *timeline.Recorder, err error) {
 	recorder = timeline.New(timeline.Options{
 		Name: p.scenario.Name, Seed: p.scenario.Seed, Epoch: world.Epoch, Replay: p.replay, Servers: max(1, p.scenario.Cluster.Servers),
 	})
 	recorder.Operations(p.scenario.Events)
 	play := func(watch func(*world.World)) (err error) {
-		result, err = c.until(c.Ctx)(p.scenario, sim.Options{Story: true, Watch: func(w *world.World) {
+		result, err = c.play.until(c.call.Ctx)(p.scenario, sim.Options{Story: true, Watch: func(w *world.World) {
 			recorder.Watch(w)
 			watch(w)
 		}})

@@ -98,14 +98,11 @@ func TestSimRun_pictures(t *testing.T) {
 // plays it again. The others are named.
 func TestSimRun_several(t *testing.T) {
 	t.Parallel()
-	s := newSimulating(t)
-	code := (&RunCommand{s.Base}).Run([]string{
-		"testdata/sound.drain", "testdata/broken.drain", "testdata/limited.drain", "-ascii", "testdata/odd.drain", "testdata/none.drain",
-	})
+	code, out, errs := playedBy(buggy)(t.Context(), "sim run testdata/sound.drain testdata/broken.drain testdata/limited.drain -ascii testdata/odd.drain testdata/none.drain")
 	must.One(t, code)
-	golden(t, "sim_run_several.golden", withoutHashes(s.stdout.String()))
+	golden(t, "sim_run_several.golden", withoutHashes(out))
 	must.Eq(t, "testdata/odd.drain:1: warning: no comment at the beginning says why the scenario exists\n"+
-		"3 of 5 scenarios failed\n", s.stderr.String())
+		"3 of 5 scenarios failed\n", errs)
 }
 
 // An operation without effect gives a warning with its line, unless maybe precedes it; it

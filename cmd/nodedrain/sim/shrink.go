@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -17,11 +15,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// ShrinkCommand is "nodedrain sim shrink".
-type ShrinkCommand struct{ Base }
-
-// ShrinkFlags are the flags of "nodedrain sim shrink".
-type ShrinkFlags struct {
+// shrinkCommand is one run of "nodedrain sim shrink".
+type shrinkCommand struct {
+	simulation
 	out, check string
 	size       swarm.Size
 	seed       uint64
@@ -33,72 +29,41 @@ type ShrinkFlags struct {
 // defaultShrinkTimeout bounds shrinking.
 const defaultShrinkTimeout = 5 * time.Minute
 
-// Set returns the set of the flags.
-func (f *ShrinkFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("shrink", flag.ContinueOnError)
-	set.StringVar(&f.out, "o", "", "")
-	set.TextVar(&f.size, "size", swarm.Small, "")
-	set.Uint64Var(&f.seed, "seed", 0, "")
-	set.StringVar(&f.check, "check", "", "")
-	set.IntVar(&f.plays, "plays", shrink.DefaultMaxPlays, "")
-	set.DurationVar(&f.timeout, "timeout", defaultShrinkTimeout, "")
-	set.BoolVar(&f.freeze, "freeze", false, "")
-	return set
-}
-
-// Synopsis returns the command in one line.
-func (c *ShrinkCommand) Synopsis() string { return "Shrink a failing scenario" }
-
-// Help returns the help.
-func (c *ShrinkCommand) Help() string {
-	return strings.TrimSpace(fmt.Sprintf(`
-Usage: nodedrain sim shrink [options] FILE
-       nodedrain sim shrink [options] [-size SIZE] -seed S
-
+// reduce is "nodedrain sim shrink".
+func reduce(play player) *cli.Command {
+	c := &shrinkCommand{simulation: simulation{play: play}, plays: shrink.DefaultMaxPlays, timeout: defaultShrinkTimeout}
+	return &cli.Command{
+		Short: "Shrink a failing scenario",
+		Forms: []string{"[options] FILE", "[options] [-size SIZE] -seed S"},
+		Description: `
   Reduces a failing scenario while it still fails the same check. It removes events and
   faults first, then nodes, jobs, allocations and settings. It also halves counts,
   rounds times and replaces faults by lighter ones. It prints the small scenario to
   standard output and its progress to standard error.
-
-Options:
-
-  -seed S           Shrink the scenario of a seed, as "nodedrain sim swarm" generates
-                    it, instead of a file.
-  -size SIZE        Size of that scenario: small, medium or large. Default: small.
-  -o FILE           Write the scenario to FILE instead of standard output. FILE is
-                    overwritten only at the end.
-  -check CHECK      The check that must fail, such as "G1 below limit". Default: the
-                    first one that fails.
-  -freeze           Remove nothing. Only write all random choices into the scenario.
-  -plays N          Maximum number of scenarios to play. Default: %d.
-  -timeout D        Real time after which to end with the smallest scenario so far.
-                    Default: %s.
-`, shrink.DefaultMaxPlays, defaultShrinkTimeout))
+`,
+		Options: cli.Options{
+			cli.Flag(&c.seed, "seed S", `Shrink the scenario of a seed, as "nodedrain sim swarm" generates it, instead of a file.`),
+			sizeOption(&c.size, "Size of that scenario: small, medium or large. Default: small."),
+			cli.Flag(&c.out, "o FILE", "Write the scenario to FILE instead of standard output. FILE is overwritten only at the end."),
+			cli.Flag(&c.check, "check CHECK", `The check that must fail, such as "G1 below limit". Default: the first one that fails.`),
+			cli.Flag(&c.freeze, "freeze", "Remove nothing. Only write all random choices into the scenario."),
+			cli.Flag(&c.plays, "plays N", "Maximum number of scenarios to play."),
+			cli.Flag(&c.timeout, "timeout D", "Real time after which to end with the smallest scenario so far."),
+		},
+		Positive: true,
+		Args:     "FILE", CountsArgs: true, Run: c.reporting(c.run),
+	}
 }
 
-// Run runs the command and returns its exit code.
-func (c *ShrinkCommand) Run(args []string) int {
-	return c.reporting(func(sim Base) error { return (&ShrinkCommand{sim}).run(args) })
-}
-
-func (c *ShrinkCommand) run(args []string) error {
-	var f ShrinkFlags
-	set := f.Set()
-	files, err := cli.ParseArguments(set, "sim shrink", args)
+func (c *shrinkCommand) run() error {
+	if c.check != "" && !shrink.Known(c.check) {
+		return fmt.Errorf("-check: there is no check %q; \"nodedrain sim run\" prints the checks that a scenario fails, such as \"G1 below limit\"", c.check)
+	}
+	s, err := c.load()
 	if err != nil {
 		return err
 	}
-	if err := cli.RequirePositive(set); err != nil {
-		return err
-	}
-	if f.check != "" && !shrink.Known(f.check) {
-		return fmt.Errorf("-check: there is no check %q; \"nodedrain sim run\" prints the checks that a scenario fails, such as \"G1 below limit\"", f.check)
-	}
-	s, err := f.scenario(cli.SetFlags(set), files)
-	if err != nil {
-		return err
-	}
-	to := f.out
+	to := c.out
 	if to == "-" {
 		to = ""
 	}
@@ -107,15 +72,15 @@ func (c *ShrinkCommand) run(args []string) error {
 		return fmt.Errorf("-o: %w", err)
 	}
 	defer out.abandon()
-	ctx, cancel := context.WithTimeout(c.Ctx, f.timeout)
+	ctx, cancel := context.WithTimeout(c.call.Ctx, c.timeout)
 	defer cancel()
 	began := time.Now()
 	work := shrink.Shrink
-	if f.freeze {
+	if c.freeze {
 		work = shrink.Freeze
 	}
-	small, report, err := work(ctx, s, shrink.Judging(c.until(ctx)), shrink.Options{
-		Check: f.check, MaxPlays: f.plays, Progress: c.progress(began),
+	small, report, err := work(ctx, s, shrink.Judging(c.play.until(ctx)), shrink.Options{
+		Check: c.check, MaxPlays: c.plays, Progress: c.progress(began),
 	})
 	if err != nil {
 		return err
@@ -126,31 +91,32 @@ func (c *ShrinkCommand) run(args []string) error {
 		return fmt.Errorf("printing the scenario: %w", err)
 	}
 	if out == nil {
-		_, _ = c.Out.Write(text.Bytes()) // c.out keeps the error
+		_, _ = c.call.Out.Write(text.Bytes()) // c.call.Out keeps the error
 		return nil
 	}
 	if err := out.write(func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }); err != nil {
-		_, _ = c.Out.Write(text.Bytes()) // do not lose the result
+		_, _ = c.call.Out.Write(text.Bytes()) // do not lose the result
 		return err
 	}
-	fmt.Fprintf(c.Errs, "replay: nodedrain sim run %s\n", quoted(f.out))
+	fmt.Fprintf(c.call.Errs, "replay: nodedrain sim run %s\n", quoted(c.out))
 	return nil
 }
 
-// scenario returns the scenario to shrink.
-func (f *ShrinkFlags) scenario(present map[string]bool, files []string) (*scenario.Scenario, error) {
+// load returns the scenario to shrink.
+func (c *shrinkCommand) load() (*scenario.Scenario, error) {
+	files := c.call.Args
 	switch {
-	case present["seed"] && f.seed == 0:
-		return nil, errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
-	case f.seed > 0 && len(files) > 0:
+	case c.call.Set("seed") && c.seed == 0:
+		return nil, errSeedZero
+	case c.seed > 0 && len(files) > 0:
 		return nil, fmt.Errorf("%s: a scenario file excludes -seed", files[0])
-	case f.seed > 0:
-		return swarm.Generate(f.seed, f.size), nil
+	case c.seed > 0:
+		return swarm.Generate(c.seed, c.size), nil
 	case len(files) == 0:
 		return nil, errors.New("neither a scenario file nor a seed is named; see \"nodedrain sim shrink -h\"")
 	case len(files) > 1:
 		return nil, fmt.Errorf("%s: one scenario at a time", files[1])
-	case present["size"]:
+	case c.call.Set("size"):
 		return nil, errors.New("-size needs -seed")
 	}
 	text, err := os.ReadFile(files[0])
@@ -165,21 +131,21 @@ func (f *ShrinkFlags) scenario(present map[string]bool, files []string) (*scenar
 const shrinkLineInterval = 2 * time.Second
 
 // progress returns a function that prints a line of progress every shrinkLineInterval.
-func (c *ShrinkCommand) progress(began time.Time) func(shrink.Report) {
+func (c *shrinkCommand) progress(began time.Time) func(shrink.Report) {
 	printed := began
 	return func(r shrink.Report) {
 		if now := time.Now(); now.Sub(printed) >= shrinkLineInterval {
 			printed = now
-			fmt.Fprintf(c.Errs, "%7s  %d plays: %s\n", now.Sub(began).Round(time.Second), r.Plays, r.After)
+			fmt.Fprintf(c.call.Errs, "%7s  %d plays: %s\n", now.Sub(began).Round(time.Second), r.Plays, r.After)
 		}
 	}
 }
 
 // print prints the result.
-func (c *ShrinkCommand) print(r shrink.Report, took time.Duration) {
-	fmt.Fprintf(c.Errs, "%s: %s\n", r.Failure.Check, r.Failure.Text)
-	fmt.Fprintf(c.Errs, "%s before, %s now; %d plays in %s\n", r.Before, r.After, r.Plays, took.Round(time.Millisecond))
+func (c *shrinkCommand) print(r shrink.Report, took time.Duration) {
+	fmt.Fprintf(c.call.Errs, "%s: %s\n", r.Failure.Check, r.Failure.Text)
+	fmt.Fprintf(c.call.Errs, "%s before, %s now; %d plays in %s\n", r.Before, r.After, r.Plays, took.Round(time.Millisecond))
 	if !r.Complete {
-		fmt.Fprintln(c.Errs, "plays or time ran out: more of them may give a smaller scenario (-plays, -timeout)")
+		fmt.Fprintln(c.call.Errs, "plays or time ran out: more of them may give a smaller scenario (-plays, -timeout)")
 	}
 }

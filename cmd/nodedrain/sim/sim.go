@@ -3,38 +3,26 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// Base is "nodedrain sim" and the base of its subcommands.
-type Base struct {
-	Ctx       context.Context // ends when the user interrupts
-	Out, Errs io.Writer
-	// getenv is os.Getenv, except in tests.
-	Getenv func(string) string
-	// play is [sim.Play].
-	Play func(*scenario.Scenario, sim.Options) (*sim.Result, error)
+// Commands returns the commands that simulate.
+func Commands(base cli.Base) cli.Program { return commands(base, sim.Play) }
+
+func commands(base cli.Base, play player) cli.Program {
+	return cli.Program{
+		"sim":        base.Entry("sim", cli.Parent("Simulate drains, reproducible from a seed", help)),
+		"sim run":    base.Entry("sim run", func() *cli.Command { return run(play) }),
+		"sim swarm":  base.Entry("sim swarm", func() *cli.Command { return generate(play) }),
+		"sim shrink": base.Entry("sim shrink", func() *cli.Command { return reduce(play) }),
+	}
 }
 
-// NewBase returns the base of the commands that simulate.
-func NewBase(ctx context.Context, std cli.Stdio) Base {
-	return Base{Ctx: ctx, Out: std.Out, Errs: std.Errs, Getenv: std.Getenv, Play: sim.Play}
-}
-
-// Synopsis returns the command in one line.
-func (c *Base) Synopsis() string { return "Simulate drains, reproducible from a seed" }
-
-// Help returns the help.
-func (c *Base) Help() string {
-	return strings.TrimSpace(`
-Usage: nodedrain sim <command> [options]
-
+const help = `
   Plays whole clusters in one goroutine and in virtual time. The drainer, the state
   store, the state machine and the scheduler are real. The raft log, servers, clients
   and operators are simulated, with faults. After every entry, judges that share no
@@ -43,34 +31,39 @@ Usage: nodedrain sim <command> [options]
   A run plays a scenario: a file in the language of package sim/scenario, or a
   scenario generated from a seed. The same scenario always takes the same steps and
   gives the same hash.
-`)
-}
+`
 
-// Run runs the command and returns its exit code.
-func (c *Base) Run([]string) int { return cli.ShowHelp }
+// player plays a scenario: it is [sim.Play], except in tests.
+type player func(*scenario.Scenario, sim.Options) (*sim.Result, error)
 
-// exit prints a command's error and returns its exit code.
-func (c *Base) exit(err error) int {
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(c.Errs, err)
-	return 1
-}
-
-// reporting runs a command whose report goes to standard output. The command fails if the
-// report cannot be written.
-func (c Base) reporting(run func(Base) error) int {
-	out := &cli.Reporter{To: c.Out}
-	c.Out = out
-	err := run(c)
-	return c.exit(errors.Join(err, out.Err))
-}
-
-// until returns c.play, ended early when the context ends.
-func (c *Base) until(ctx context.Context) func(*scenario.Scenario, sim.Options) (*sim.Result, error) {
+// until returns a player that ends early when the context ends.
+func (p player) until(ctx context.Context) player {
 	return func(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		o.Stop = ctx.Err
-		return c.Play(s, o)
+		return p(s, o)
 	}
+}
+
+// simulation is one run of a command that simulates.
+type simulation struct {
+	call *cli.Call
+	play player
+}
+
+// reporting returns the Run of a command whose report goes to standard output. The command fails
+// if the report cannot be written.
+func (s *simulation) reporting(run func() error) func(*cli.Call) error {
+	return func(c *cli.Call) error {
+		out := &cli.Reporter{To: c.Out}
+		s.call, c.Out = c, out
+		return errors.Join(run(), out.Err)
+	}
+}
+
+// errSeedZero refuses the seed zero.
+var errSeedZero = errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
+
+// sizeOption returns the flag of the size of generated scenarios.
+func sizeOption(size *swarm.Size, text string) cli.Option {
+	return cli.Value(func(name string) error { return size.UnmarshalText([]byte(name)) }, "size SIZE", text)
 }

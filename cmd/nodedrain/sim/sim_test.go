@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"os"
@@ -20,20 +19,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
-// simulating is a simulator with a planted failure.
-type simulating struct {
-	Base
-	stdout, stderr bytes.Buffer
-}
-
-// newSimulating returns a simulator in which scenarios with a drain with a deadline fail G1, as
-// after a bug.
-func newSimulating(t *testing.T) *simulating {
-	s := new(simulating)
-	s.Base = Base{Ctx: t.Context(), Out: &s.stdout, Errs: &s.stderr, Getenv: func(string) string { return "" }, Play: buggy}
-	return s
-}
-
+// buggy is a simulator in which scenarios with a drain with a deadline fail G1, as after a bug.
 func buggy(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	r, err := sim.Play(s, o)
 	if err != nil {
@@ -123,13 +109,12 @@ func golden(t *testing.T, name, got string) {
 
 // command runs a command line.
 func command(ctx context.Context, line string) (code int, out, errs string) {
+	return playedBy(sim.Play)(ctx, line)
+}
+
+// playedBy returns a Run of commands with a simulator.
+func playedBy(play player) clitest.Run {
 	return clitest.Program(func(ctx context.Context, std cli.Stdio) cli.Program {
-		base := NewBase(ctx, std)
-		return cli.Program{
-			"sim":        cli.Factory(&base),
-			"sim run":    cli.Factory(&RunCommand{base}),
-			"sim swarm":  cli.Factory(&SwarmCommand{base}),
-			"sim shrink": cli.Factory(&ShrinkCommand{base}),
-		}
-	})(ctx, line)
+		return commands(cli.Base{Ctx: ctx, Stdio: std}, play)
+	})
 }

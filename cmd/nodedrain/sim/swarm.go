@@ -2,13 +2,11 @@ package sim
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -17,11 +15,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// SwarmCommand is "nodedrain sim swarm".
-type SwarmCommand struct{ Base }
-
-// SwarmFlags are the flags of "nodedrain sim swarm".
-type SwarmFlags struct {
+// swarmCommand is one run of "nodedrain sim swarm".
+type swarmCommand struct {
+	simulation
 	seeds, workers int
 	first          uint64
 	fresh          bool // the clock gives the first seed
@@ -30,27 +26,12 @@ type SwarmFlags struct {
 	keep           string
 }
 
-// Set returns the set of the flags.
-func (f *SwarmFlags) Set() *flag.FlagSet {
-	set := flag.NewFlagSet("swarm", flag.ContinueOnError)
-	set.IntVar(&f.seeds, "seeds", swarm.DefaultSeeds, "")
-	set.TextVar(&f.size, "size", swarm.Small, "")
-	set.Uint64Var(&f.first, "seed", swarm.DefaultFirst, "")
-	set.BoolVar(&f.fresh, "fresh", false, "")
-	set.IntVar(&f.workers, "workers", 0, "")
-	set.BoolVar(&f.json, "json", false, "")
-	set.StringVar(&f.keep, "keep", "", "")
-	return set
-}
-
-// Synopsis returns the command in one line.
-func (c *SwarmCommand) Synopsis() string { return "Generate scenarios from seeds and play them" }
-
-// Help returns the help.
-func (c *SwarmCommand) Help() string {
-	return strings.TrimSpace(fmt.Sprintf(`
-Usage: nodedrain sim swarm [options]
-
+// generate is "nodedrain sim swarm".
+func generate(play player) *cli.Command {
+	c := &swarmCommand{simulation: simulation{play: play}, seeds: swarm.DefaultSeeds, first: swarm.DefaultFirst, metamorphic: swarm.DefaultMetamorphic}
+	return &cli.Command{
+		Short: "Generate scenarios from seeds and play them",
+		Description: `
   Generates a scenario from each seed and plays it: a cluster, jobs, drains and faults.
   Each seed has a subset of the kinds of faults. A seed fails if it breaks a guarantee
   of the drainer, or if a second play gives a different result. The swarm also fails if
@@ -58,28 +39,19 @@ Usage: nodedrain sim swarm [options]
   code is 0 only if all seeds were played and nothing failed.
 
   The same seed gives the same result on every machine.
-
-Options:
-
-  -seeds N          Number of seeds to play. Default: %d.
-  -size SIZE        small: about five nodes; medium: about thirty-five; large: a
-                    thousand nodes with twenty thousand allocations. Default: small.
-  -seed S           The first seed. Default: %d.
-  -fresh            Take the first seed from the clock, to play seeds that were never
-                    played before. Prints the command that plays the same seeds
-                    again. Excludes -seed.
-  -workers W        Number of seeds played in parallel. Default: the number of
-                    processors.
-  -keep DIR         Write the first %d failing seeds into DIR as scenario files, with
-                    random choices fixed where possible. Creates DIR.
-  -json             Print only one JSON object: the hash of each seed, the failures,
-                    the counts and the speed.
-`, swarm.DefaultSeeds, swarm.DefaultFirst, swarm.DefaultKeep))
-}
-
-// Run runs the command and returns its exit code.
-func (c *SwarmCommand) Run(args []string) int {
-	return c.reporting(func(sim Base) error { return (&SwarmCommand{sim}).run(args) })
+`,
+		Options: cli.Options{
+			cli.Flag(&c.seeds, "seeds N", "Number of seeds to play."),
+			sizeOption(&c.size, "small: about five nodes; medium: about thirty-five; large: a thousand nodes with twenty thousand allocations. Default: small."),
+			cli.Flag(&c.first, "seed S", "The first seed."),
+			cli.Flag(&c.fresh, "fresh", "Take the first seed from the clock, to play seeds that were never played before. Prints the command that plays the same seeds again. Excludes -seed."),
+			cli.Flag(&c.workers, "workers W", "Number of seeds played in parallel. Default: the number of processors."),
+			cli.Flag(&c.keep, "keep DIR", fmt.Sprintf("Write the first %d failing seeds into DIR as scenario files, with random choices fixed where possible. Creates DIR.", swarm.DefaultKeep)),
+			cli.Flag(&c.metamorphic, "metamorphic P", "Share of seeds that are also played as a variant, from 0 to 1."),
+			cli.Flag(&c.json, "json", "Print only one JSON object: the hash of each seed, the failures, the counts and the speed."),
+		},
+		CountsArgs: true, Run: c.reporting(c.run),
+	}
 }
 
 // errSwarm reports a failed swarm. The failures have been printed.
@@ -87,69 +59,66 @@ type errSwarm struct{}
 
 func (errSwarm) Error() string { return "the swarm failed" }
 
-func (c *SwarmCommand) run(args []string) error {
-	var f SwarmFlags
-	set := f.Set()
-	arguments, err := cli.ParseArguments(set, "sim swarm", args)
-	if err != nil {
+func (c *swarmCommand) run() error {
+	if err := c.check(); err != nil {
 		return err
 	}
-	if err := f.check(set, arguments); err != nil {
-		return err
-	}
-	if err := f.openKeep(); err != nil {
+	if err := c.openKeep(); err != nil {
 		return fmt.Errorf("-keep: %w", err)
 	}
-	if f.fresh && !f.json {
-		fmt.Fprintf(c.Out, "fresh seeds; to replay them: %s\n", f.again())
+	if c.fresh && !c.json {
+		fmt.Fprintf(c.call.Out, "fresh seeds; to replay them: %s\n", c.again())
 	}
 	var hashes []seedHash
-	played, end := c.progress(&f)
-	report, unplayed := swarm.Play(c.Ctx, swarm.Options{
-		First: f.first, Seeds: f.seeds, Size: f.size, Workers: f.workers, Play: c.Play,
+	played, end := c.progress()
+	report, unplayed := swarm.Play(c.call.Ctx, swarm.Options{
+		First: c.first, Seeds: c.seeds, Size: c.size, Workers: c.workers, Play: c.play,
+		Metamorphic: cmp.Or(c.metamorphic, -1), // Options reads zero as the default
 		Each: func(r swarm.Run) {
 			hashes = append(hashes, seedHash{r.Seed, hexHash(r.Hash)})
 			played(r)
 		},
 	})
 	end()
-	kept, unkept := c.keep(&f, report)
-	if f.json {
-		if err := printSwarm(c.Out, report, f.seeds, hashes, kept); err != nil {
-			return unkept // c.out keeps the other error
+	kept, unkept := c.keepFailures(report)
+	if c.json {
+		if err := printSwarm(c.call.Out, report, c.seeds, hashes, kept); err != nil {
+			return unkept // c.call.Out keeps the other error
 		}
 	} else {
-		c.print(report, f.seeds, kept)
+		c.print(report, kept)
 	}
+	var err error
 	switch {
 	case unplayed != nil:
-		err = fmt.Errorf("interrupted after %d of %d seeds: %w", report.Seeds, f.seeds, unplayed)
+		err = fmt.Errorf("interrupted after %d of %d seeds: %w", report.Seeds, c.seeds, unplayed)
 	case !report.OK():
 		err = errSwarm{}
 	}
 	return errors.Join(unkept, err)
 }
 
-func (f *SwarmFlags) check(set *flag.FlagSet, arguments []string) error {
-	if len(arguments) > 0 {
-		return fmt.Errorf("unexpected argument %q; \"nodedrain sim swarm -h\" lists the options", arguments[0])
+func (c *swarmCommand) check() error {
+	if len(c.call.Args) > 0 {
+		return fmt.Errorf("unexpected argument %q; \"nodedrain sim swarm -h\" lists the options", c.call.Args[0])
 	}
-	present := cli.SetFlags(set)
-	if f.fresh {
-		if err := cli.Exclusive(present, [][2]string{{"fresh", "seed"}}); err != nil {
+	if c.fresh {
+		if err := c.call.Exclusive([2]string{"fresh", "seed"}); err != nil {
 			return err
 		}
-		f.first = freshSeed(time.Now())
+		c.first = freshSeed(time.Now())
 	}
 	switch {
-	case f.seeds <= 0:
-		return fmt.Errorf("-seeds is %d and must be above 0", f.seeds)
-	case f.first == 0:
-		return errors.New("-seed is 0 and must be above 0: seed 0 makes no random choices")
-	case uint64(f.seeds-1) > math.MaxUint64-f.first:
-		return fmt.Errorf("-seeds is %d and must not be above %d: there are no seeds after %d", f.seeds, math.MaxUint64-f.first+1, uint64(math.MaxUint64))
-	case present["workers"] && f.workers <= 0:
-		return fmt.Errorf("-workers is %d and must be above 0", f.workers)
+	case c.seeds <= 0:
+		return fmt.Errorf("-seeds is %d and must be above 0", c.seeds)
+	case c.first == 0:
+		return errSeedZero
+	case uint64(c.seeds-1) > math.MaxUint64-c.first:
+		return fmt.Errorf("-seeds is %d and must not be above %d: there are no seeds after %d", c.seeds, math.MaxUint64-c.first+1, uint64(math.MaxUint64))
+	case c.call.Set("workers") && c.workers <= 0:
+		return fmt.Errorf("-workers is %d and must be above 0", c.workers)
+	case !(c.metamorphic >= 0 && c.metamorphic <= 1):
+		return fmt.Errorf("-metamorphic is %g and must be from 0 to 1", c.metamorphic)
 	}
 	return nil
 }
@@ -159,71 +128,86 @@ func (f *SwarmFlags) check(set *flag.FlagSet, arguments []string) error {
 func freshSeed(now time.Time) uint64 { return uint64(now.UnixMicro()) }
 
 // again returns the command that plays the same seeds again.
-func (f *SwarmFlags) again() string {
-	command := fmt.Sprintf("nodedrain sim swarm -size %s -seed %d -seeds %d", f.size, f.first, f.seeds)
+func (c *swarmCommand) again() string {
+	command := fmt.Sprintf("nodedrain sim swarm -size %s -seed %d -seeds %d", c.size, c.first, c.seeds)
+	if c.metamorphic != swarm.DefaultMetamorphic {
+		command += fmt.Sprintf(" -metamorphic %g", c.metamorphic)
+	}
 	return command
 }
 
-// print prints the result of a swarm of the requested number of seeds.
-func (c *SwarmCommand) print(r *swarm.Report, seeds int, kept map[uint64]string) {
+// print prints the result of a swarm.
+func (c *swarmCommand) print(r *swarm.Report, kept map[uint64][]string) {
 	for _, failure := range r.Failures {
 		c.printFailure(failure, kept[failure.Seed])
 	}
 	if more := r.Failed - len(r.Failures); more > 0 {
-		fmt.Fprintf(c.Out, "FAIL  and %d more seeds, neither shown nor kept\n", more)
+		fmt.Fprintf(c.call.Out, "FAIL  and %d more seeds, neither shown nor kept\n", more)
 	}
 	for _, short := range r.Short {
-		fmt.Fprintf(c.Out, "RARE  %s\n", short)
+		fmt.Fprintf(c.call.Out, "RARE  %s\n", short)
 	}
 	verdict, of := "ok  ", ""
-	if r.Seeds < seeds {
+	if r.Seeds < c.seeds {
 		verdict, of = "STOP", fmt.Sprintf(" interrupted after %d of", r.Seeds)
 	}
 	if !r.OK() {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.Out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, hash %s\n",
-		verdict, of, seeds, r.Size, r.First, r.Failed, r.Twice, hexHash(r.Hash))
-	fmt.Fprintf(c.Out, "      %s on %d workers: %.0f seeds per minute, %.2f busy simulated hours per second; %d entries in %d steps\n",
+	fmt.Fprintf(c.call.Out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, %d as a variant, hash %s\n",
+		verdict, of, c.seeds, r.Size, r.First, r.Failed, r.Twice, r.Variants, hexHash(r.Hash))
+	fmt.Fprintf(c.call.Out, "      %s on %d workers: %.0f seeds per minute, %.2f busy simulated hours per second; %d entries in %d steps\n",
 		r.Took.Round(time.Millisecond), r.Workers, r.SeedsPerMinute(), r.BusyHoursPerSecond(), r.Entries, r.Steps)
 }
 
 // printFailure prints the failure of a seed and the commands to reproduce it.
-func (c *SwarmCommand) printFailure(f *swarm.Failure, kept string) {
-	fmt.Fprintf(c.Out, "FAIL  seed %d: %s: %s\n", f.Seed, f.Kind, f.Text)
-	fmt.Fprintf(c.Out, "      replay: %s\n", replaySeed(f.Size, f.Seed))
-	fmt.Fprintf(c.Out, "      shrink: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
-	if kept != "" {
-		fmt.Fprintf(c.Out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept))
+func (c *swarmCommand) printFailure(f *swarm.Failure, kept []string) {
+	fmt.Fprintf(c.call.Out, "FAIL  seed %d: %s: %s\n", f.Seed, f.Kind, f.Text)
+	fmt.Fprintf(c.call.Out, "      replay: %s\n", replay(f))
+	if f.Variant == "" {
+		fmt.Fprintf(c.call.Out, "      shrink: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
+	}
+	switch {
+	case len(kept) == 0:
+	case f.Variant == "":
+		fmt.Fprintf(c.call.Out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept[0]))
+	default:
+		fmt.Fprintf(c.call.Out, "      kept, to compare: nodedrain sim run %s %s\n", quoted(kept[0]), quoted(kept[1]))
 	}
 }
 
 // openKeep creates the folder of failing scenarios and checks that it is writable.
-func (f *SwarmFlags) openKeep() error {
-	if f.keep == "" {
+func (c *swarmCommand) openKeep() error {
+	if c.keep == "" {
 		return nil
 	}
-	if err := os.MkdirAll(f.keep, 0o755); err != nil {
+	if err := os.MkdirAll(c.keep, 0o755); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(f.keep, ".try-*")
+	file, err := os.CreateTemp(c.keep, ".try-*")
 	if err != nil {
 		return err
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// keep writes failing scenarios to files, frozen, and returns the files by seed.
-func (c *SwarmCommand) keep(f *SwarmFlags, r *swarm.Report) (kept map[uint64]string, err error) {
-	kept = map[uint64]string{}
-	if f.keep == "" {
+// keepFailures writes failing scenarios to files and returns the files by seed: the frozen
+// scenario, or the original and its variant.
+func (c *swarmCommand) keepFailures(r *swarm.Report) (kept map[uint64][]string, err error) {
+	kept = map[uint64][]string{}
+	if c.keep == "" {
 		return kept, nil
 	}
 	for _, failure := range r.Failures {
-		s := c.frozen(swarm.Generate(failure.Seed, failure.Size))
-		file := filepath.Join(f.keep, s.Name+scenario.Extension)
-		if err := writeFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
-			return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
+		for _, s := range failure.Scenarios() {
+			if failure.Variant == "" {
+				s = c.frozen(s)
+			}
+			file := filepath.Join(c.keep, s.Name+scenario.Extension)
+			if err := writeFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
+				return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
+			}
+			kept[failure.Seed] = append(kept[failure.Seed], file)
 		}
 		kept[failure.Seed] = file
 	}
@@ -235,8 +219,8 @@ const freezePlays = 100
 
 // frozen returns the scenario frozen, if it fails again. Otherwise, as after
 // nondeterminism, it returns the scenario unchanged.
-func (c *SwarmCommand) frozen(s *scenario.Scenario) *scenario.Scenario {
-	frozen, _, err := shrink.Freeze(c.Ctx, s, shrink.Judging(c.until(c.Ctx)), shrink.Options{MaxPlays: freezePlays})
+func (c *swarmCommand) frozen(s *scenario.Scenario) *scenario.Scenario {
+	frozen, _, err := shrink.Freeze(c.call.Ctx, s, shrink.Judging(c.play.until(c.call.Ctx)), shrink.Options{MaxPlays: freezePlays})
 	if err != nil {
 		return s
 	}

@@ -16,20 +16,20 @@ import (
 // progress returns functions that show the progress of a swarm: one for each run, called one at a time,
 // and one for the end. They draw a bar on a terminal with a cursor, write lines elsewhere, and show
 // nothing with -json.
-func (c *SwarmCommand) progress(f *SwarmFlags) (played func(swarm.Run), end func()) {
-	p := &pace{began: time.Now(), of: f.seeds}
+func (c *swarmCommand) progress() (played func(swarm.Run), end func()) {
+	p := &pace{began: time.Now(), of: c.seeds}
 	switch {
-	case f.json:
+	case c.json:
 		return func(swarm.Run) {}, func() {}
-	case cli.TerminalWidth(c.Out) > 0 && c.Getenv("TERM") != "dumb": // a dumb terminal cannot move its cursor
-		return drawBar(cli.Underlying(c.Out), p)
+	case cli.TerminalWidth(c.call.Out) > 0 && c.call.Getenv("TERM") != "dumb": // a dumb terminal cannot move its cursor
+		return drawBar(cli.Underlying(c.call.Out), p)
 	}
 	printed := p.began
 	return func(r swarm.Run) {
 		p.add(r)
 		if now := time.Now(); now.Sub(printed) >= lineInterval {
 			printed = now
-			fmt.Fprintf(c.Out, "%7s  %s\n", now.Sub(p.began).Round(time.Second), p)
+			fmt.Fprintf(c.call.Out, "%7s  %s\n", now.Sub(p.began).Round(time.Second), p)
 		}
 	}, func() {}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
@@ -25,16 +26,16 @@ import (
 // of the seed's scenario played alone.
 func TestSimSwarm(t *testing.T) {
 	t.Parallel()
-	s := &simulating{}
-	s.Base = Base{Ctx: t.Context(), Out: &s.stdout, Errs: &s.stderr, Getenv: func(string) string { return "" }, Play: flawless}
-	must.Zero(t, (&SwarmCommand{s.Base}).Run([]string{"--seeds", "12", "-seed", "5", "-workers", "3"}), must.Sprint(s.stdout.String()))
-	must.StrContains(t, s.stdout.String(), "ok    12 small seeds from 5 on, 0 failed, ") // on a busy machine after how far it has come
-	must.StrContains(t, s.stdout.String(), "seeds per minute")
+	code, out, _ := playedBy(flawless)(t.Context(), "sim swarm --seeds 12 -seed 5 -workers 3")
+	must.Zero(t, code, must.Sprint(out))
+	must.StrContains(t, out, "ok    12 small seeds from 5 on, 0 failed, ") // a slow machine prints progress first
+	must.StrContains(t, out, "seeds per minute")
 
-	s.stdout.Reset()
-	must.Zero(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds=12", "--seed=5", "-json"}))
+	code, out, errs := playedBy(flawless)(t.Context(), "sim swarm -seeds=12 --seed=5 -json")
+	must.Zero(t, code)
+	must.Eq(t, "", errs)
 	var report swarmReport
-	decoder := json.NewDecoder(&s.stdout)
+	decoder := json.NewDecoder(strings.NewReader(out))
 	decoder.DisallowUnknownFields()
 	must.NoError(t, decoder.Decode(&report))
 	must.True(t, report.OK)
@@ -45,9 +46,8 @@ func TestSimSwarm(t *testing.T) {
 	for i, h := range report.Hashes {
 		must.Eq(t, uint64(5+i), h.Seed)
 	}
-	_, out, _ := command(t.Context(), "sim run -q -size small -seed 7")
+	_, out, _ = command(t.Context(), "sim run -q -size small -seed 7")
 	must.StrContains(t, out, "hash "+report.Hashes[2].Hash)
-	must.Eq(t, "", s.stderr.String())
 }
 
 // flawless is a simulator whose judges find nothing.
@@ -59,20 +59,25 @@ func flawless(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	return r, err
 }
 
+// reportIn parses the output of a swarm with -json.
+func reportIn(t *testing.T, out string) (report swarmReport) {
+	t.Helper()
+	must.NoError(t, json.Unmarshal([]byte(out), &report))
+	return report
+}
+
 // A fresh swarm takes its first seed from the clock and prints the command that plays the same
 // seeds. A later swarm has other seeds.
 func TestSimSwarm_fresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		swarmed := func(args string) (string, swarmReport) {
-			s := newSimulating(t)
-			s.Play = flawless
-			must.Zero(t, (&SwarmCommand{s.Base}).Run(strings.Fields(args)), must.Sprint(s.stderr.String()))
-			var report swarmReport
+			code, out, errs := playedBy(flawless)(t.Context(), "sim swarm "+args)
+			must.Zero(t, code, must.Sprint(errs))
 			if strings.Contains(args, "-json") {
-				must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+				return "", reportIn(t, out)
 			}
-			return s.stdout.String(), report
+			return out, swarmReport{}
 		}
 		time.Sleep(time.Minute)
 		first := uint64(time.Now().UnixMicro())
@@ -98,27 +103,26 @@ func TestSimSwarm_fresh(t *testing.T) {
 //race:skip the swarm's tests run worlds in parallel
 func TestSimSwarm_fails(t *testing.T) {
 	t.Parallel()
-	s := newSimulating(t)
 	dir := filepath.Join(t.TempDir(), "kept")
-	must.One(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds", "2", "-seed", "2", "-keep", dir}))
-	must.Eq(t, "the swarm failed\n", s.stderr.String())
+	code, out, errs := playedBy(buggy)(t.Context(), "sim swarm -seeds 2 -seed 2 -keep "+dir)
+	must.One(t, code)
+	must.Eq(t, "the swarm failed\n", errs)
 	kept, err := filepath.Glob(filepath.Join(dir, "small-*.drain"))
 	must.NoError(t, err)
 	must.SliceNotEmpty(t, kept)
 	for _, file := range kept {
 		seed := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "small-"), ".drain")
-		must.StrContains(t, s.stdout.String(), "\n      replay: nodedrain sim run -size small -seed "+seed+"\n"+
+		must.StrContains(t, out, "\n      replay: nodedrain sim run -size small -seed "+seed+"\n"+
 			"      shrink: nodedrain sim shrink -size small -seed "+seed+"\n"+
 			"      kept, frozen: nodedrain sim run "+file+"\n")
-		again := newSimulating(t)
-		must.One(t, (&RunCommand{again.Base}).Run([]string{file, "-q"}))
-		must.StrContains(t, again.stdout.String(), "G1 below limit at index 17, node ")
+		code, again, _ := playedBy(buggy)(t.Context(), "sim run -q "+file)
+		must.One(t, code)
+		must.StrContains(t, again, "G1 below limit at index 17, node ")
 	}
 
-	s = newSimulating(t)
-	must.One(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds", "2", "-seed", "2", "-json"}))
-	var report swarmReport
-	must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+	code, out, _ = playedBy(buggy)(t.Context(), "sim swarm -seeds 2 -seed 2 -json")
+	must.One(t, code)
+	report := reportIn(t, out)
 	must.False(t, report.OK)
 	must.Eq(t, len(kept), report.Failed)
 	must.Eq(t, "5s", report.Failures[0].Violations[0].At)
@@ -130,23 +134,21 @@ func TestSimSwarm_fails(t *testing.T) {
 func TestSimSwarm_interrupted(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"", "-json"} {
-		s := newSimulating(t)
 		ctx, interrupt := context.WithCancel(t.Context())
-		s.Ctx = ctx
-		s.Play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+		play := func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 			if of.Seed == 2 {
 				interrupt()
 			}
 			return flawless(of, o)
 		}
-		must.One(t, (&SwarmCommand{s.Base}).Run(strings.Fields("-seeds 9223372036854775807 -workers 1 "+format)))
-		must.Eq(t, "interrupted after 1 of 9223372036854775807 seeds: context canceled\n", s.stderr.String())
+		code, out, errs := playedBy(play)(ctx, "sim swarm -seeds 9223372036854775807 -workers 1 "+format)
+		must.One(t, code)
+		must.Eq(t, "interrupted after 1 of 9223372036854775807 seeds: context canceled\n", errs)
 		if format == "" {
-			must.StrContains(t, s.stdout.String(), "STOP  interrupted after 1 of 9223372036854775807 small seeds from 1 on, 0 failed, ")
+			must.StrContains(t, out, "STOP  interrupted after 1 of 9223372036854775807 small seeds from 1 on, 0 failed, ")
 			continue
 		}
-		var report swarmReport
-		must.NoError(t, json.Unmarshal(s.stdout.Bytes(), &report))
+		report := reportIn(t, out)
 		must.False(t, report.OK)
 		must.True(t, report.Interrupted)
 		must.One(t, report.Seeds)
@@ -158,35 +160,66 @@ func TestSimSwarm_interrupted(t *testing.T) {
 //race:skip the swarm's tests run worlds in parallel
 func TestSimSwarm_notKept(t *testing.T) {
 	t.Parallel()
-	s := newSimulating(t)
 	dir := filepath.Join(t.TempDir(), "kept")
-	s.Play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+	play := func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		must.NoError(t, os.RemoveAll(dir))
 		return buggy(of, o)
 	}
-	must.One(t, (&SwarmCommand{s.Base}).Run([]string{"-seeds", "2", "-seed", "2", "-keep", dir}))
-	must.StrContains(t, s.stdout.String(), "FAIL  seed ")
-	must.StrContains(t, s.stdout.String(), "FAIL  2 small seeds from 2 on, ")
-	must.StrContains(t, s.stderr.String(), "keeping seed ")
-	must.StrHasSuffix(t, "the swarm failed\n", s.stderr.String())
+	code, out, errs := playedBy(play)(t.Context(), "sim swarm -seeds 2 -seed 2 -keep "+dir)
+	must.One(t, code)
+	must.StrContains(t, out, "FAIL  seed ")
+	must.StrContains(t, out, "FAIL  2 small seeds from 2 on, ")
+	must.StrContains(t, errs, "keeping seed ")
+	must.StrHasSuffix(t, "the swarm failed\n", errs)
 }
 
 // An interrupt ends a run and the shrinking of a scenario.
 func TestSim_interrupted(t *testing.T) {
 	t.Parallel()
-	s := newSimulating(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	s.Ctx = ctx
-	s.Play = func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+	play := func(of *scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		o.Watch = func(w *world.World) { w.At(world.Epoch.Add(6*time.Second), func() error { interrupt(); return nil }) }
 		return buggy(of, o)
 	}
-	must.One(t, (&RunCommand{s.Base}).Run([]string{"testdata/limited.drain"}))
-	must.Eq(t, "interrupted before all scenarios were played\n", s.stderr.String())
-	must.Eq(t, "", s.stdout.String())
-	s.stderr.Reset()
-	must.One(t, (&ShrinkCommand{s.Base}).Run([]string{"testdata/limited.drain"}))
-	must.Eq(t, "shrinking limited: the first play was stopped: context canceled\n", s.stderr.String())
+	code, out, errs := playedBy(play)(ctx, "sim run testdata/limited.drain")
+	must.One(t, code)
+	must.Eq(t, "interrupted before all scenarios were played\n", errs)
+	must.Eq(t, "", out)
+	code, _, errs = playedBy(play)(ctx, "sim shrink testdata/limited.drain")
+	must.One(t, code)
+	must.Eq(t, "shrinking limited: the first play was stopped: context canceled\n", errs)
+}
+
+// A seed whose variant ends differently fails, and the swarm keeps both scenarios.
+func TestSimSwarm_variant(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	code, out, _ := playedBy(forgetful)(t.Context(), "sim swarm -seeds 1 -metamorphic 1 -keep "+dir)
+	must.One(t, code)
+	kept, err := filepath.Glob(filepath.Join(dir, "small-1-steady*.drain"))
+	must.NoError(t, err)
+	must.SliceLen(t, 2, kept)
+	slices.SortFunc(kept, func(a, b string) int { return len(a) - len(b) })
+	must.StrHasPrefix(t, "FAIL  seed 1: metamorphic: steady run and variant ", out)
+	must.StrContains(t, out, "\n      replay: nodedrain sim swarm --size small --seed 1 --seeds 1 --metamorphic 1\n"+
+		"      kept, to compare: nodedrain sim run "+kept[0]+" "+kept[1]+"\n")
+	must.StrContains(t, out, "1 failed, 0 played twice, 1 as a variant")
+
+	code, out, _ = playedBy(forgetful)(t.Context(), "sim swarm -seeds 1 -metamorphic 1 -json")
+	must.One(t, code)
+	report := reportIn(t, out)
+	must.One(t, report.Variants)
+	must.NotEq(t, "", report.Failures[0].Variant)
+	must.Eq(t, "facts differ", report.Failures[0].Violations[0].Check)
+}
+
+// forgetful is a simulator that drops the drains of variants of a steady scenario.
+func forgetful(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
+	if strings.Contains(s.Name, "-steady-") {
+		s = s.Copy()
+		s.Events = nil
+	}
+	return flawless(s, o)
 }
 
 // A failing scenario shrinks to a minimum, which can be played and fails too.
@@ -195,21 +228,21 @@ func TestSim_interrupted(t *testing.T) {
 func TestSimShrink(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/limited.drain"
-	s := newSimulating(t)
-	must.Zero(t, (&ShrinkCommand{s.Base}).Run([]string{file}))
-	golden(t, "sim_shrink.drain", s.stdout.String())
+	code, out, errs := playedBy(buggy)(t.Context(), "sim shrink "+file)
+	must.Zero(t, code)
+	golden(t, "sim_shrink.drain", out)
 	must.StrHasPrefix(t, "G1 below limit: 3 of 5 are healthy, and it has to be 4\n2 events, 3 nodes, 1 jobs and 2 allocations before, "+
-		"1 events, 1 nodes, 0 jobs and 0 allocations now; ", s.stderr.String())
+		"1 events, 1 nodes, 0 jobs and 0 allocations now; ", errs)
 
-	s = newSimulating(t)
 	small := filepath.Join(t.TempDir(), "small.drain")
-	must.Zero(t, (&ShrinkCommand{s.Base}).Run([]string{file, "-freeze", "-o", small}))
-	must.Eq(t, "", s.stdout.String())
-	must.StrHasSuffix(t, "replay: nodedrain sim run "+small+"\n", s.stderr.String())
-	again := newSimulating(t)
-	must.One(t, (&RunCommand{again.Base}).Run([]string{small, "-q"}))
+	code, out, errs = playedBy(buggy)(t.Context(), "sim shrink -freeze -o "+small+" "+file)
+	must.Zero(t, code)
+	must.Eq(t, "", out)
+	must.StrHasSuffix(t, "replay: nodedrain sim run "+small+"\n", errs)
+	code, _, _ = playedBy(buggy)(t.Context(), "sim run -q "+small)
+	must.One(t, code)
 
-	code, out, errs := command(t.Context(), "sim shrink "+file)
+	code, out, errs = command(t.Context(), "sim shrink "+file)
 	must.One(t, code)
 	must.Eq(t, "", out)
 	must.Eq(t, "shrinking limited: the scenario does not fail\n", errs)
@@ -220,12 +253,14 @@ func TestSwarmLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		c := SwarmCommand{Base{Out: &out, Getenv: func(string) string { return "" }}}
-		swarming(c.progress(&SwarmFlags{seeds: 100}))
+		call := &cli.Call{Base: cli.Base{Stdio: cli.Stdio{Out: &out, Getenv: func(string) string { return "" }}}}
+		c := swarmCommand{simulation: simulation{call: call}, seeds: 100}
+		swarming(c.progress())
 		must.Eq(t, "    10s  40 of 100 seeds, 1 failed, 240 seeds per minute, 2.00 busy hours per second\n"+
 			"    20s  80 of 100 seeds, 2 failed, 240 seeds per minute, 2.00 busy hours per second\n", out.String())
 		out.Reset()
-		swarming(c.progress(&SwarmFlags{seeds: 100, json: true}))
+		c.json = true
+		swarming(c.progress())
 		must.Eq(t, "", out.String())
 	})
 }
