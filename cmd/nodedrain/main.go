@@ -47,66 +47,65 @@ func process() int {
 // run runs the command that args name and returns the exit code. Results go to std.out,
 // errors to std.errs.
 func run(ctx context.Context, args []string, std cli.Stdio) int {
-	return cli.Run(alloc.Untouched(args), commands(ctx, std), std)
+	return cli.Run(alloc.Untouched(args), commands(), cli.Base{Ctx: ctx, Stdio: std})
 }
 
 // commands returns all commands.
-func commands(ctx context.Context, std cli.Stdio) cli.Program {
-	operate := cli.Base{Ctx: ctx, Stdio: std}
+func commands() cli.Program {
 	all := cli.Program{
-		"node":              operate.Entry("node", cli.Parent("Drain nodes and show their status", node.Help)),
-		"node drain":        operate.Entry("node drain", node.Drain),
-		"node eligibility":  operate.Entry("node eligibility", node.Eligibility),
-		"node explain":      operate.Entry("node explain", node.Explain),
-		"node status":       operate.Entry("node status", node.Status),
-		"drain":             operate.Entry("drain", cli.Parent("Show drains of all nodes", drain.Help)),
-		"drain list":        operate.Entry("drain list", drain.List),
-		"job":               operate.Entry("job", cli.Parent("Write, plan, register, show and stop jobs", job.Help)),
-		"job init":          operate.Entry("job init", job.Init),
-		"job plan":          operate.Entry("job plan", job.Plan),
-		"job run":           operate.Entry("job run", job.Run),
-		"job status":        operate.Entry("job status", job.Status),
-		"job stop":          operate.Entry("job stop", job.Stop),
-		"alloc":             operate.Entry("alloc", cli.Parent("Show allocations, and act on their tasks", alloc.Help)),
-		"alloc exec":        operate.Entry("alloc exec", alloc.Exec),
-		"alloc fs":          operate.Entry("alloc fs", alloc.FS),
-		"alloc logs":        operate.Entry("alloc logs", alloc.Logs),
-		"alloc restart":     operate.Entry("alloc restart", alloc.Restart),
-		"alloc signal":      operate.Entry("alloc signal", alloc.Signal),
-		"alloc status":      operate.Entry("alloc status", alloc.Status),
-		"alloc stop":        operate.Entry("alloc stop", alloc.Stop),
-		"volume":            operate.Entry("volume", cli.Parent("Register volumes, show and detach them", volume.Help)),
-		"volume register":   operate.Entry("volume register", volume.Register),
-		"volume status":     operate.Entry("volume status", volume.Status),
-		"volume detach":     operate.Entry("volume detach", volume.Detach),
-		"volume deregister": operate.Entry("volume deregister", volume.Deregister),
-		"plugin status":     operate.Entry("plugin status", plugin.Status),
-		"eval":              operate.Entry("eval", cli.Parent("Show evaluations", eval.Help)),
-		"eval status":       operate.Entry("eval status", eval.Status),
-		"client":            operate.Entry("client", client.Command),
-		"dev":               operate.Entry("dev", dev.Command),
-		"operator":          operate.Entry("operator", cli.Parent("Save and restore the state of the servers", operator.Help)),
-		"server":            operate.Entry("server", server.Command),
-		"server join":       operate.Entry("server join", server.Join),
-		"server members":    operate.Entry("server members", server.Members),
-		"server recover":    operate.Entry("server recover", server.Recover),
-		"server remove":     operate.Entry("server remove", server.Remove),
+		"node":              cli.Parent("Drain nodes and show their status", node.Help),
+		"node drain":        node.Drain,
+		"node eligibility":  node.Eligibility,
+		"node explain":      node.Explain,
+		"node status":       node.Status,
+		"drain":             cli.Parent("Show drains of all nodes", drain.Help),
+		"drain list":        drain.List,
+		"job":               cli.Parent("Write, plan, register, show and stop jobs", job.Help),
+		"job init":          job.Init,
+		"job plan":          job.Plan,
+		"job run":           job.Run,
+		"job status":        job.Status,
+		"job stop":          job.Stop,
+		"alloc":             cli.Parent("Show allocations, and act on their tasks", alloc.Help),
+		"alloc exec":        alloc.Exec,
+		"alloc fs":          alloc.FS,
+		"alloc logs":        alloc.Logs,
+		"alloc restart":     alloc.Restart,
+		"alloc signal":      alloc.Signal,
+		"alloc status":      alloc.Status,
+		"alloc stop":        alloc.Stop,
+		"volume":            cli.Parent("Register volumes, show and detach them", volume.Help),
+		"volume register":   volume.Register,
+		"volume status":     volume.Status,
+		"volume detach":     volume.Detach,
+		"volume deregister": volume.Deregister,
+		"plugin status":     plugin.Status,
+		"eval":              cli.Parent("Show evaluations", eval.Help),
+		"eval status":       eval.Status,
+		"client":            client.Command,
+		"dev":               dev.Command,
+		"operator":          cli.Parent("Save and restore the state of the servers", operator.Help),
+		"server":            server.Command,
+		"server join":       server.Join,
+		"server members":    server.Members,
+		"server recover":    server.Recover,
+		"server remove":     server.Remove,
 
-		"operator snapshot":         operate.Entry("operator snapshot", cli.Parent("Save, restore and inspect the state of the servers", operator.SnapshotHelp)),
-		"operator snapshot inspect": operate.Entry("operator snapshot inspect", operator.SnapshotInspect),
-		"operator snapshot restore": operate.Entry("operator snapshot restore", operator.SnapshotRestore),
-		"operator snapshot save":    operate.Entry("operator snapshot save", operator.SnapshotSave),
-		"system":                    operate.Entry("system", cli.Parent("Maintain the cluster's state", operator.SystemHelp)),
-		"system gc":                 operate.Entry("system gc", operator.SystemGC),
+		"operator snapshot":         cli.Parent("Save, restore and inspect the state of the servers", operator.SnapshotHelp),
+		"operator snapshot inspect": operator.SnapshotInspect,
+		"operator snapshot restore": operator.SnapshotRestore,
+		"operator snapshot save":    operator.SnapshotSave,
+		"system":                    cli.Parent("Maintain the cluster's state", operator.SystemHelp),
+		"system gc":                 operator.SystemGC,
 
-		"demo":    operate.Entry("demo", demo.Command),
-		"version": operate.Entry("version", version),
+		"demo":    demo.Command,
+		"version": version,
 
-		"token":        operate.Entry("token", cli.Parent("Create tokens for the HTTP API", server.TokenHelp)),
-		"token create": operate.Entry("token create", server.TokenCreate),
+		"token":        cli.Parent("Create tokens for the HTTP API", server.TokenHelp),
+		"token create": server.TokenCreate,
 	}
-	maps.Copy(all, plugin.Commands(operate))
-	maps.Copy(all, sim.Commands(operate))
+	maps.Copy(all, plugin.Commands())
+	maps.Copy(all, sim.Commands())
 	return all
 }
 

@@ -7,14 +7,12 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
-
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // The help of a command matches its golden file.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for name := range commands(t.Context(), cli.Stdio{}) {
+	for name := range commands() {
 		file := "help/" + strings.ReplaceAll(name, " ", "_") + ".golden"
 		if _, err := os.Stat(filepath.Join("testdata", file)); err != nil {
 			continue // a command without servers, which other tests cover

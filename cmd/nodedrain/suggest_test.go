@@ -39,6 +39,6 @@ func TestSuggestions(t *testing.T) {
 func TestMisspelled_none(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"explode"}, {"node"}, {"node", "drain", "node"}, {"-h", "nod"}, {"node", "-h"}, {"version"}} {
-		must.Eq(t, "", cli.Misspelled(args, commands(t.Context(), cli.Stdio{})))
+		must.Eq(t, "", cli.Misspelled(args, commands()))
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -29,18 +30,6 @@ type Stdio struct {
 type Base struct {
 	Ctx context.Context // ends when the user interrupts
 	Stdio
-}
-
-// Exit prints a command's error and returns its exit code.
-func (c *Base) Exit(err error) int {
-	if code, is := errors.AsType[ExitCode](err); is {
-		return int(code)
-	}
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(c.Errs, err)
-	return 1
 }
 
 // Command is one command of the program. Help, completion and the parser of the command line follow from
@@ -129,11 +118,6 @@ func Parent(short, description string) func() *Command {
 	return func() *Command { return &Command{Short: short, Description: description} }
 }
 
-// Entry returns the factory of a command with a name.
-func (c Base) Entry(name string, command func() *Command) cli.CommandFactory {
-	return func() (cli.Command, error) { return &entry{c, name, command()}, nil }
-}
-
 func (e *entry) Synopsis() string { return e.Short }
 
 func (e *entry) Help() string {
@@ -189,11 +173,14 @@ func (e *entry) Run(args []string) int {
 		return cli.RunResultHelp
 	}
 	err := e.run(args)
-	code := e.base.Exit(err)
-	if _, is := errors.AsType[ExitCode](err); err != nil && !is && e.Failure != 0 {
-		return e.Failure
+	if code, is := errors.AsType[ExitCode](err); is {
+		return int(code)
 	}
-	return code
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(e.base.Errs, err)
+	return cmp.Or(e.Failure, 1)
 }
 
 func (e *entry) run(args []string) (err error) {
@@ -244,8 +231,7 @@ func (e *entry) AutocompleteArgs() complete.Predictor { return e.base.predictor(
 
 // AutocompleteFlags completes the flags.
 func (e *entry) AutocompleteFlags() complete.Flags {
-	c := e.prepare()
-	flags := e.options(c).predictors(c.flags)
+	flags := e.options(new(Call)).predictors()
 	maps.Copy(flags, e.FlagValues)
 	return flags
 }

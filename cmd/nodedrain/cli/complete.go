@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"flag"
 	"regexp"
 	"strings"
 	"time"
@@ -82,28 +81,27 @@ const searchNodes = "nodes"
 
 // predictors completes flags and the values of those that name files and folders. A boolean flag has no value
 // to complete.
-func (o Options) predictors(set *flag.FlagSet) complete.Flags {
+func (o Options) predictors() complete.Flags {
 	known := map[string]complete.Predictor{
 		"log-level": complete.PredictSet("trace", "debug", "info", "warn", "error", "off"),
 		"deadline":  complete.PredictSet("10m", "30m", "1h", "2h"),
 	}
-	for _, each := range o {
-		switch each.value {
-		case "FILE":
-			known[each.name] = complete.PredictFiles("*")
-		case "DIR":
-			known[each.name] = complete.PredictDirs("*")
-		}
-	}
 	flags := complete.Flags{}
-	set.VisitAll(func(f *flag.Flag) {
-		predictor := known[f.Name]
-		if boolean, is := f.Value.(interface{ IsBoolFlag() bool }); is && boolean.IsBoolFlag() {
+	for _, each := range o {
+		predictor := known[each.name]
+		switch {
+		case each.name == "":
+			continue
+		case each.value == "":
 			predictor = complete.PredictNothing
-		} else if predictor == nil {
+		case each.value == "FILE":
+			predictor = complete.PredictFiles("*")
+		case each.value == "DIR":
+			predictor = complete.PredictDirs("*")
+		case predictor == nil:
 			predictor = complete.PredictAnything
 		}
-		flags["-"+f.Name] = predictor
-	})
+		flags["-"+each.name] = predictor
+	}
 	return flags
 }

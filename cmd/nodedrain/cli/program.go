@@ -11,28 +11,32 @@ import (
 // does not show it.
 const LogKeeper = "logkeeper"
 
-// Program holds the factories of commands by their names.
-type Program map[string]cli.CommandFactory
+// Program holds commands by their names, as in "node drain".
+type Program map[string]func() *Command
 
-// Run runs the one of the commands that args name and returns the exit code. Results go to std.out,
-// errors to std.errs.
-func Run(args []string, all Program, std Stdio) int {
+// Run runs the one of the commands that args name and returns the exit code. Results go to base.Out,
+// errors to base.Errs.
+func Run(args []string, all Program, base Base) int {
 	if text := Misspelled(args, all); text != "" {
-		fmt.Fprintln(std.Errs, text)
+		fmt.Fprintln(base.Errs, text)
 		return exitUnknownCommand
+	}
+	entries := map[string]cli.CommandFactory{}
+	for name, command := range all {
+		entries[name] = func() (cli.Command, error) { return &entry{base, name, command()}, nil }
 	}
 	app := &cli.CLI{
 		Name:         "nodedrain",
 		Version:      Version(),
 		Args:         args,
-		HelpWriter:   std.Out,
-		ErrorWriter:  std.Errs,
-		Commands:     all,
+		HelpWriter:   base.Out,
+		ErrorWriter:  base.Errs,
+		Commands:     entries,
 		Autocomplete: true,
 	}
 	code, err := app.Run()
 	if err != nil {
-		fmt.Fprintln(std.Errs, err)
+		fmt.Fprintln(base.Errs, err)
 		return 1
 	}
 	return code

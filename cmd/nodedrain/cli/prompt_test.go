@@ -34,7 +34,7 @@ func TestConfirmed(t *testing.T) {
 		c := Base{Stdio: Stdio{In: strings.NewReader(answer), Out: &out, Errs: &errs}}
 		code := -1
 		if err := c.Confirm("sure?"); err != nil {
-			code = c.Exit(err)
+			code = (&entry{c, "", &Command{Run: func(*Call) error { return err }}}).Run(nil)
 		}
 		must.Eq(t, want.code, code, must.Sprintf("%q", answer))
 		must.Eq(t, want.out, out.String(), must.Sprintf("%q", answer))

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/hashicorp/cli"
 )
 
 // exitUnknownCommand is the exit code for an unknown command. It is the one of package cli.
@@ -30,7 +28,7 @@ func removal(words string) string {
 
 // Misspelled returns the error text for a command that does not exist but resembles one or existed in
 // an earlier build, or empty.
-func Misspelled(args []string, all map[string]cli.CommandFactory) string {
+func Misspelled(args []string, all Program) string {
 	before := "" // the commands that were found so far, each with a space after it
 	for _, word := range args {
 		next := nextWords(all, before)
@@ -53,7 +51,7 @@ func Misspelled(args []string, all map[string]cli.CommandFactory) string {
 }
 
 // nextWords returns the words that can follow the beginning of a command, sorted.
-func nextWords(all map[string]cli.CommandFactory, before string) []string {
+func nextWords(all Program, before string) []string {
 	words := map[string]bool{}
 	for name := range all {
 		if rest, ok := strings.CutPrefix(name, before); ok {

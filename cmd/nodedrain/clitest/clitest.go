@@ -29,12 +29,12 @@ func Golden(t *testing.T, rewrite bool, name, got string) {
 // Run runs a command line without input and environment.
 type Run func(ctx context.Context, line string) (code int, out, errs string)
 
-// Program returns a Run for the commands that a function returns.
-func Program(commands func(context.Context, cli.Stdio) cli.Program) Run {
+// Program returns a Run for commands.
+func Program(commands cli.Program) Run {
 	return func(ctx context.Context, line string) (code int, out, errs string) {
 		var stdout, stderr bytes.Buffer
 		std := cli.Stdio{In: strings.NewReader(""), Out: &stdout, Errs: &stderr, Getenv: func(string) string { return "" }}
-		code = cli.Run(strings.Fields(line), commands(ctx, std), std)
+		code = cli.Run(strings.Fields(line), commands, cli.Base{Ctx: ctx, Stdio: std})
 		return code, stdout.String(), stderr.String()
 	}
 }

@@ -272,15 +272,13 @@ func TestPluginTest_mistakes(t *testing.T) {
 
 // command runs a command line.
 func command(ctx context.Context, line string) (code int, out, errs string) {
-	return clitest.Program(func(ctx context.Context, std cli.Stdio) cli.Program {
-		return Commands(cli.Base{Ctx: ctx, Stdio: std})
-	})(ctx, line)
+	return clitest.Program(Commands())(ctx, line)
 }
 
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "nodedrain" { // as that, the test binary is the command
 		std := cli.Stdio{In: os.Stdin, Out: os.Stdout, Errs: os.Stderr, Getenv: os.Getenv}
-		os.Exit(cli.Run(os.Args[1:], Commands(cli.Base{Ctx: context.Background(), Stdio: std}), std))
+		os.Exit(cli.Run(os.Args[1:], Commands(), cli.Base{Ctx: context.Background(), Stdio: std}))
 	}
 	freshmachine.Enter()
 	m.Run()

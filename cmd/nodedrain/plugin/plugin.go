@@ -12,16 +12,16 @@ import (
 )
 
 // Commands returns the drivers that this program contains, and the commands about plugins.
-func Commands(operate cli.Base) cli.Program {
+func Commands() cli.Program {
 	return cli.Program{
-		"plugin": operate.Entry("plugin", cli.Parent("Serve a task driver, or test a plugin", pluginHelp)),
-		"plugin mock": operate.Entry("plugin mock", func() *cli.Command {
+		"plugin": cli.Parent("Serve a task driver, or test a plugin", pluginHelp),
+		"plugin mock": func() *cli.Command {
 			return serve("Serve the driver of tasks without processes", mockHelp, func() (sdk.Driver, error) { return mock.New(os.Exit) })
-		}),
-		"plugin raw_exec": operate.Entry("plugin raw_exec", func() *cli.Command {
+		},
+		"plugin raw_exec": func() *cli.Command {
 			return serve("Serve the driver of processes without isolation", rawExecHelp, func() (sdk.Driver, error) { return rawexec.New(rawexec.Options{}), nil })
-		}),
-		"plugin test": operate.Entry("plugin test", Test),
+		},
+		"plugin test": Test,
 	}
 }
 

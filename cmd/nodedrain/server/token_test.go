@@ -16,9 +16,7 @@ import (
 
 // createToken runs the command with that line.
 func createToken(line string) (code int, out, errs string) {
-	return clitest.Program(func(ctx context.Context, std cli.Stdio) cli.Program {
-		return cli.Program{"create": cli.Base{Ctx: ctx, Stdio: std}.Entry("create", TokenCreate)}
-	})(context.Background(), "create "+line)
+	return clitest.Program(cli.Program{"create": TokenCreate})(context.Background(), "create "+line)
 }
 
 // The server accepts the printed secret if its tokens file holds the printed line.

@@ -11,14 +11,14 @@ import (
 )
 
 // Commands returns the commands that simulate.
-func Commands(base cli.Base) cli.Program { return commands(base, sim.Play) }
+func Commands() cli.Program { return commands(sim.Play) }
 
-func commands(base cli.Base, play player) cli.Program {
+func commands(play player) cli.Program {
 	return cli.Program{
-		"sim":        base.Entry("sim", cli.Parent("Simulate drains, reproducible from a seed", help)),
-		"sim run":    base.Entry("sim run", func() *cli.Command { return run(play) }),
-		"sim swarm":  base.Entry("sim swarm", func() *cli.Command { return generate(play) }),
-		"sim shrink": base.Entry("sim shrink", func() *cli.Command { return reduce(play) }),
+		"sim":        cli.Parent("Simulate drains, reproducible from a seed", help),
+		"sim run":    func() *cli.Command { return run(play) },
+		"sim swarm":  func() *cli.Command { return generate(play) },
+		"sim shrink": func() *cli.Command { return reduce(play) },
 	}
 }
 

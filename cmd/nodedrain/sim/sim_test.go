@@ -11,7 +11,6 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
@@ -114,7 +113,5 @@ func command(ctx context.Context, line string) (code int, out, errs string) {
 
 // playedBy returns a Run of commands with a simulator.
 func playedBy(play player) clitest.Run {
-	return clitest.Program(func(ctx context.Context, std cli.Stdio) cli.Program {
-		return commands(cli.Base{Ctx: ctx, Stdio: std}, play)
-	})
+	return clitest.Program(commands(play))
 }
