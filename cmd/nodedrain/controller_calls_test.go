@@ -11,6 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -73,5 +74,5 @@ func TestFailingControllerCalls(t *testing.T) {
 			all.WriteString("$ nodedrain " + line + "\n" + strings.TrimRight(table, "\n") + "\n")
 		}
 	}
-	golden(t, "failing_controller_calls.golden", all.String())
+	clitest.Golden(t, "failing_controller_calls.golden", all.String())
 }

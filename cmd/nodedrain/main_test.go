@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"strings"
 	"testing"
@@ -131,12 +130,4 @@ func commandAt(ctx context.Context, url, input, line string) (code int, out, err
 	var stdout bytes.Buffer
 	code, errs = runAt(ctx, url, strings.NewReader(input), &stdout, strings.Fields(line)...)
 	return code, stdout.String(), errs
-}
-
-var rewrite = flag.Bool("rewrite", false, "write the results of tests into testdata; read the diff before you commit it")
-
-// golden compares text with a file in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	clitest.Golden(t, *rewrite, name, got)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 )
 
 // The help of a command matches its golden file.
@@ -19,7 +21,7 @@ func TestHelp(t *testing.T) {
 		}
 		code, out, _ := command(t.Context(), name+" -h")
 		must.Zero(t, code)
-		golden(t, file, out)
+		clitest.Golden(t, file, out)
 		for i, line := range strings.Split(out, "\n") {
 			must.LessEq(t, 90, len(line), must.Sprintf("%s: line %d: %s", name, i+1, line))
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 )
 
 // The scripts in testdata/node hold the commands that a node answers. Each script has its own fixture.
@@ -13,7 +15,7 @@ func TestNodeScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/node",
-		UpdateScripts:       *rewrite,
+		UpdateScripts:       clitest.Rewrite(),
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {

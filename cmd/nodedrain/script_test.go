@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 )
@@ -33,7 +34,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       *rewrite,
+		UpdateScripts:       clitest.Rewrite(),
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup:               setUpScript,
@@ -52,7 +53,7 @@ func TestSimScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/sim",
-		UpdateScripts:       *rewrite,
+		UpdateScripts:       clitest.Rewrite(),
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 	})

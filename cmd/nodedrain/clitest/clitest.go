@@ -4,6 +4,7 @@ package clitest
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +15,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
+func init() {
+	flag.Bool("rewrite", false, "write the results of tests into testdata; read the diff before you commit it")
+}
+
+// Rewrite reports whether tests write their results into testdata.
+func Rewrite() bool { return flag.Lookup("rewrite").Value.String() == "true" }
+
 // Golden compares text with a file in testdata, or writes the file.
-func Golden(t *testing.T, rewrite bool, name, got string) {
+func Golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if rewrite {
+	if Rewrite() {
 		must.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)

@@ -9,6 +9,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -52,7 +53,7 @@ func TestLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	script(newLines(&out))
-	golden(t, "lines.golden", out.String())
+	clitest.Golden(t, "lines.golden", out.String())
 }
 
 // While no allocation leaves, the progress says for how long, and what ends the wait.

@@ -10,6 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
@@ -67,7 +68,7 @@ func TestSummary_json(t *testing.T) {
 	must.True(t, s.OK)
 	got, err := json.MarshalIndent(s, "", "  ")
 	must.NoError(t, err)
-	golden(t, "summary.json", string(got)+"\n")
+	clitest.Golden(t, "summary.json", string(got)+"\n")
 }
 
 // The summary as text says the same.
@@ -75,14 +76,14 @@ func TestSummary_text(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	must.NoError(t, summaryOf(report(), func(*Summary) {}).Write(&out))
-	golden(t, "summary.txt", out.String())
+	clitest.Golden(t, "summary.txt", out.String())
 
 	bad := report()
 	bad.Groups[2].LowestAtMark.Healthy = 7
 	bad.Drains[0].Outcome = ""
 	out.Reset()
 	must.NoError(t, summaryOf(bad, func(s *Summary) { s.LeaderKill.NewLeader = "" }).Write(&out))
-	golden(t, "summary_failed.txt", out.String())
+	clitest.Golden(t, "summary_failed.txt", out.String())
 }
 
 // Many completed drains share a line.
@@ -96,7 +97,7 @@ func TestSummary_manyDrains(t *testing.T) {
 	must.True(t, s.OK, must.Sprint(s.Failures))
 	var out bytes.Buffer
 	must.NoError(t, s.Write(&out))
-	golden(t, "summary_many.txt", out.String())
+	clitest.Golden(t, "summary_many.txt", out.String())
 }
 
 // Write returns the error of its writer.

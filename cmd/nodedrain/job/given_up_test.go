@@ -2,15 +2,12 @@ package job
 
 import (
 	"bytes"
-	"flag"
 	"testing"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the results of tests into testdata; read the diff before you commit it")
 
 // A job shows for each group whose allocations failed too often why its slots stay empty, and what to do.
 func TestJobStatus_givenUp(t *testing.T) {
@@ -28,5 +25,5 @@ func TestJobStatus_givenUp(t *testing.T) {
 	printGivenUp(&out, sum, false)
 	out.WriteString("\nWith whole ids:\n")
 	printGivenUp(&out, &wire.JobSummary{JobID: "shop", GivenUp: map[string]wire.GroupGivenUp{"web": sum.GivenUp["web"]}}, true)
-	clitest.Golden(t, *rewrite, "job_given_up.golden", out.String())
+	clitest.Golden(t, "job_given_up.golden", out.String())
 }

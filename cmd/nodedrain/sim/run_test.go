@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -64,7 +65,7 @@ func TestSimRun_pictures(t *testing.T) {
 
 	code, out, errs := command(t.Context(), line+" -ascii -width 70 --story")
 	must.Zero(t, code, must.Sprint(errs))
-	golden(t, "sim_run.golden", withoutHashes(out))
+	clitest.Golden(t, "sim_run.golden", withoutHashes(out))
 	must.Eq(t, -1, strings.IndexFunc(out, func(r rune) bool { return r > 127 }))
 
 	dir := t.TempDir()
@@ -100,7 +101,7 @@ func TestSimRun_several(t *testing.T) {
 	t.Parallel()
 	code, out, errs := playedBy(buggy)(t.Context(), "sim run testdata/sound.drain testdata/broken.drain testdata/limited.drain -ascii testdata/odd.drain testdata/none.drain")
 	must.One(t, code)
-	golden(t, "sim_run_several.golden", withoutHashes(out))
+	clitest.Golden(t, "sim_run_several.golden", withoutHashes(out))
 	must.Eq(t, "testdata/odd.drain:1: warning: no comment at the beginning says why the scenario exists\n"+
 		"3 of 5 scenarios failed\n", errs)
 }
@@ -111,7 +112,7 @@ func TestSimRun_vain(t *testing.T) {
 	t.Parallel()
 	code, out, errs := command(t.Context(), "sim run -q testdata/vain.drain")
 	must.Zero(t, code, must.Sprint(out))
-	golden(t, "sim_run_vain.golden", errs)
+	clitest.Golden(t, "sim_run_vain.golden", errs)
 }
 
 // A seed's scenario is printed and played, with one dash and with two.
@@ -132,7 +133,7 @@ func TestSimRun_cluster(t *testing.T) {
 	line := "sim run -cluster testdata/openb -nodes m-03,m-01 -deadline 3m -seed 2"
 	code, printed, _ := command(t.Context(), line+" -print")
 	must.Zero(t, code)
-	golden(t, "sim_cluster.drain", printed)
+	clitest.Golden(t, "sim_cluster.drain", printed)
 
 	code, out, errs := command(t.Context(), line+" -ascii -story")
 	must.Zero(t, code, must.Sprint(out, errs))

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,14 +95,6 @@ func TestSim_mistakes(t *testing.T) {
 		{"sim shrink -seed 3 -size huge", `"huge" is not a size`},
 		{"sim shrink -seed 3 -plays 0", "-plays is 0 and must be above 0"},
 	})
-}
-
-var rewrite = flag.Bool("rewrite", false, "write the results of tests into testdata; read the diff before you commit it")
-
-// golden compares text with a file in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	clitest.Golden(t, *rewrite, name, got)
 }
 
 // command runs a command line.

@@ -16,6 +16,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
@@ -230,7 +231,7 @@ func TestSimShrink(t *testing.T) {
 	const file = "testdata/limited.drain"
 	code, out, errs := playedBy(buggy)(t.Context(), "sim shrink "+file)
 	must.Zero(t, code)
-	golden(t, "sim_shrink.drain", out)
+	clitest.Golden(t, "sim_shrink.drain", out)
 	must.StrHasPrefix(t, "G1 below limit: 3 of 5 are healthy, and it has to be 4\n2 events, 3 nodes, 1 jobs and 2 allocations before, "+
 		"1 events, 1 nodes, 0 jobs and 0 allocations now; ", errs)
 
