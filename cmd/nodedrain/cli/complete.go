@@ -82,13 +82,13 @@ const searchNodes = "nodes"
 // predictors completes flags and the values of those that name files and folders. A boolean flag has no value
 // to complete.
 func (o Options) predictors() complete.Flags {
-	known := map[string]complete.Predictor{
+	values := map[string]complete.Predictor{
 		"log-level": complete.PredictSet("trace", "debug", "info", "warn", "error", "off"),
 		"deadline":  complete.PredictSet("10m", "30m", "1h", "2h"),
 	}
 	flags := complete.Flags{}
 	for _, each := range o {
-		predictor := known[each.name]
+		predictor := values[each.name]
 		switch {
 		case each.name == "":
 			continue

@@ -12,7 +12,7 @@ import (
 // environment.
 type connectFlags struct {
 	config client.Config
-	// colors is what the flags for colors set. It has no effect.
+	// colors has no effect: output has no colors.
 	colors bool
 }
 

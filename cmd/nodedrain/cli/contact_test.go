@@ -15,7 +15,7 @@ import (
 
 // A monitor retries while the servers have no leader. A refused read, or a long time without an
 // answer to any read, ends it.
-func TestAgain(t *testing.T) {
+func TestRetry(t *testing.T) {
 	t.Parallel()
 	unavailable := &client.Error{Status: 500, Body: "No cluster leader"}
 	refused := &client.Error{Status: 404, Body: "node not found"}
@@ -67,7 +67,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-func TestAgain_interrupted(t *testing.T) {
+func TestRetry_interrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -148,7 +148,7 @@ func TimeCell(t wire.Time) string {
 	return Clock(t)
 }
 
-// WaitText returns what a stopping task waits for.
+// WaitText returns the event for which a stopping task waits, and until when.
 func WaitText(w *wire.TaskWait, now time.Time) string {
 	text := w.For
 	if until := w.Until.Time; !until.IsZero() {

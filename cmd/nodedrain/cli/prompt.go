@@ -10,14 +10,9 @@ import (
 // ErrNoAnswer is the error of a question without an answer: the input of a script may be empty.
 var ErrNoAnswer = fmt.Errorf("the input ended before an answer: %w", ExitCode(0))
 
-// Confirm requires a confirmation before a drain is toggled; see ConfirmAs.
-func (c *Base) Confirm(question string) error {
-	return c.ConfirmAs(question, "Canceling drain toggle")
-}
-
-// ConfirmAs prints a question, and the text if the answer is no. After any answer but "y" it prints a message
+// Confirm prints a question, and the text if the answer is no. After any answer but "y" it prints a message
 // and returns an exit code: 0 for no or for a yes that is not exactly "y", otherwise 1.
-func (c *Base) ConfirmAs(question, ifNot string) error {
+func (c *Base) Confirm(question, ifNot string) error {
 	fmt.Fprint(c.Out, question+" ")
 	line, err := bufio.NewReader(c.In).ReadString('\n')
 	if err != nil && err != io.EOF {

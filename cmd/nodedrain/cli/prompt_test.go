@@ -33,7 +33,7 @@ func TestConfirmed(t *testing.T) {
 		var out, errs strings.Builder
 		c := Base{Stdio: Stdio{In: strings.NewReader(answer), Out: &out, Errs: &errs}}
 		code := -1
-		if err := c.Confirm("sure?"); err != nil {
+		if err := c.Confirm("sure?", "Canceling drain toggle"); err != nil {
 			code = (&entry{c, "", &Command{Run: func(*Call) error { return err }}}).Run(nil)
 		}
 		must.Eq(t, want.code, code, must.Sprintf("%q", answer))

@@ -26,7 +26,7 @@ func Stop() *cli.Command {
 				return err
 			}
 			if job.ID != c.Args[0] && !yes {
-				if err := c.ConfirmAs(fmt.Sprintf("Are you sure you want to stop job %q? [y/N]", job.ID), "Cancelling job stop"); err != nil {
+				if err := c.Confirm(fmt.Sprintf("Are you sure you want to stop job %q? [y/N]", job.ID), "Cancelling job stop"); err != nil {
 					return err
 				}
 			}

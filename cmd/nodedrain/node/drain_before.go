@@ -64,12 +64,13 @@ func (r *drainRequest) confirm(idOrName string) error {
 		}
 		fmt.Fprintln(r.c.Out, movingText(r.node, allocs, r.ignoreSystem))
 	}
-	if !changes {
-		return r.c.Confirm(fmt.Sprintf("Are you sure you want to %s drain mode for node %s? [y/N]", verb, node))
+	question := fmt.Sprintf("Are you sure you want to %s drain mode for node %s? [y/N]", verb, node)
+	if changes {
+		fmt.Fprintf(r.c.Out, "Node %s drains already: %s\n", node, drainLine(r.before))
+		question = fmt.Sprintf("Are you sure you want to change the drain of node %s? [y/N]", node)
 	}
-	fmt.Fprintf(r.c.Out, "Node %s drains already: %s\n", node, drainLine(r.before))
-	err := r.c.Confirm(fmt.Sprintf("Are you sure you want to change the drain of node %s? [y/N]", node))
-	if errors.Is(err, cli.ErrNoAnswer) {
+	err := r.c.Confirm(question, "Canceling drain toggle")
+	if changes && errors.Is(err, cli.ErrNoAnswer) {
 		return cli.Errorf("Node %s drains already, and the change was not confirmed: use -yes", node)
 	}
 	return err

@@ -100,7 +100,7 @@ func restore(c *cli.Call, name string, yes bool) error {
 	if !yes {
 		found.write(c.Out, time.Now())
 		const question = "\nReplace the state of all servers with this one? Every later change is lost. [y/N]"
-		if err := c.ConfirmAs(question, "Cancelling snapshot restore"); err != nil {
+		if err := c.Confirm(question, "Cancelling snapshot restore"); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func (f *recoverFlags) run(c *cli.Call) error {
 	if f.discard {
 		question = "Move aside all data of this server? [y/N]"
 	}
-	if !f.yes && c.ConfirmAs(question, "Cancelling recovery") != nil {
+	if !f.yes && c.Confirm(question, "Cancelling recovery") != nil {
 		return errors.New("nothing was changed")
 	}
 	if f.discard {

@@ -8,9 +8,9 @@ import (
 
 // diff returns the differences of two texts by line, with the lines around them: a missing line after
 // a minus, an added line after a plus. It is empty for equal texts.
-func diff(want, got string) string {
+func diff(expected, got string) string {
 	const header = 4 // three lines of names, and the place of the first difference
-	lines := strings.Split(string(textdiff.Diff("", []byte(want+"\n"), "", []byte(got+"\n"))), "\n")
+	lines := strings.Split(string(textdiff.Diff("", []byte(expected+"\n"), "", []byte(got+"\n"))), "\n")
 	var b strings.Builder
 	for _, line := range lines[min(header, len(lines)):] {
 		switch {

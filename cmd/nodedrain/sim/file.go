@@ -56,10 +56,10 @@ func (c *runCommand) wrong(p playing, r *sim.Result) (wrong []string) {
 	if c.rewrite || p.scenario.Story == "" && p.scenario.End == "" {
 		return wrong
 	}
-	for _, section := range [...]struct{ name, want, got string }{
+	for _, section := range [...]struct{ name, expected, got string }{
 		{"story", p.scenario.Story, r.Story}, {"end", p.scenario.End, r.End},
 	} {
-		if d := diff(section.want, section.got); d != "" {
+		if d := diff(section.expected, section.got); d != "" {
 			wrong = append(wrong, fmt.Sprintf("the %s differs from the file (-rewrite updates the file):\n%s", section.name, d))
 		}
 	}
