@@ -2,6 +2,7 @@ package demo
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -57,9 +58,7 @@ func Command() *cli.Command {
 }
 
 // errFailed reports a failed demonstration. The summary has been printed.
-type errFailed struct{}
-
-func (errFailed) Error() string { return "the demonstration failed; the summary says why" }
+var errFailed = errors.New("the demonstration failed; the summary says why")
 
 func (c *command) run(call *cli.Call) error {
 	level := hclog.LevelFromString(c.logLevel)
@@ -81,7 +80,7 @@ func (c *command) run(call *cli.Call) error {
 		return fmt.Errorf("printing the summary: %w", err)
 	}
 	if !summary.OK {
-		return errFailed{}
+		return errFailed
 	}
 	return nil
 }

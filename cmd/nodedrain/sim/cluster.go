@@ -183,7 +183,7 @@ func nodesOf(nodes []*cluster.Node) (all []scenario.Node) {
 // jobsOf declares jobs. Each job has one group, named like the job.
 func jobsOf(jobs []*cluster.Job) (all []scenario.Job) {
 	for _, j := range jobs {
-		name := word(string(j.ID))
+		name := strings.ReplaceAll(string(j.ID), "|", "_") // names of scenarios have no |
 		declared := scenario.Job{Key: cluster.JobKey{Namespace: j.Namespace, ID: cluster.JobID(name)}, Type: j.Type}
 		for _, g := range j.TaskGroups {
 			r := g.Resources()
@@ -196,14 +196,4 @@ func jobsOf(jobs []*cluster.Job) (all []scenario.Job) {
 		all = append(all, declared)
 	}
 	return all
-}
-
-// word replaces the letters of a name that scenario names cannot have.
-func word(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '|' {
-			return '_'
-		}
-		return r
-	}, name)
 }

@@ -62,16 +62,6 @@ func run(play player) *cli.Command {
 	}
 }
 
-// errScenarios reports failed scenarios. Their failures have been printed.
-type errScenarios struct{ failed, of int }
-
-func (e errScenarios) Error() string {
-	if e.of == 1 {
-		return "the scenario failed"
-	}
-	return fmt.Sprintf("%d of %d scenarios failed", e.failed, e.of)
-}
-
 // errInterrupted reports that the user interrupted the run.
 var errInterrupted = errors.New("interrupted before all scenarios were played")
 
@@ -100,8 +90,11 @@ func (c *runCommand) run() error {
 		}
 		errs = append(errs, err)
 	}
-	if failed > 0 {
-		errs = append(errs, errScenarios{failed, len(plays)})
+	switch {
+	case failed > 0 && len(plays) == 1:
+		errs = append(errs, errors.New("the scenario failed"))
+	case failed > 0:
+		errs = append(errs, fmt.Errorf("%d of %d scenarios failed", failed, len(plays)))
 	}
 	return errors.Join(errs...)
 }

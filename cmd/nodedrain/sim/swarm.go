@@ -55,9 +55,7 @@ func generate(play player) *cli.Command {
 }
 
 // errSwarm reports a failed swarm. The failures have been printed.
-type errSwarm struct{}
-
-func (errSwarm) Error() string { return "the swarm failed" }
+var errSwarm = errors.New("the swarm failed")
 
 func (c *swarmCommand) run() error {
 	if err := c.check(); err != nil {
@@ -69,7 +67,7 @@ func (c *swarmCommand) run() error {
 	if c.fresh && !c.json {
 		fmt.Fprintf(c.call.Out, "fresh seeds; to replay them: %s\n", c.again())
 	}
-	var hashes []seedHash
+	hashes := []seedHash{}
 	played, end := c.progress()
 	report, unplayed := swarm.Play(c.call.Ctx, swarm.Options{
 		First: c.first, Seeds: c.seeds, Size: c.size, Workers: c.workers, Play: c.play,
@@ -93,7 +91,7 @@ func (c *swarmCommand) run() error {
 	case unplayed != nil:
 		err = fmt.Errorf("interrupted after %d of %d seeds: %w", report.Seeds, c.seeds, unplayed)
 	case !report.OK():
-		err = errSwarm{}
+		err = errSwarm
 	}
 	return errors.Join(unkept, err)
 }

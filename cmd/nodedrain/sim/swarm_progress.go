@@ -57,30 +57,28 @@ func drawBar(out io.Writer, p *pace) (played func(swarm.Run), end func()) {
 		}
 }
 
-// pace is the speed of a swarm.
+// pace is the speed of a swarm so far.
 type pace struct {
-	began             time.Time
-	of, seeds, failed int
-	busy              time.Duration
+	began time.Time
+	of    int
+	swarm.Report
 }
 
 func (p *pace) add(r swarm.Run) {
-	p.seeds++
-	p.busy += r.Busy
+	p.Seeds++
+	p.Busy += r.Busy
+	p.Took = max(time.Since(p.began), time.Millisecond)
 	if r.Failure != nil {
-		p.failed++
+		p.Failed++
 	}
 }
 
-// String returns the speed so far.
 func (p *pace) String() string {
-	took := max(time.Since(p.began), time.Millisecond)
 	return fmt.Sprintf("%d of %d seeds, %d failed, %.0f seeds per minute, %.2f busy hours per second",
-		p.seeds, p.of, p.failed, float64(p.seeds)/took.Minutes(), p.busy.Hours()/took.Seconds())
+		p.Seeds, p.of, p.Failed, p.SeedsPerMinute(), p.BusyHoursPerSecond())
 }
 
-// brief returns the speed so far, short enough to stand beside a bar.
+// brief is short enough to stand beside a bar.
 func (p *pace) brief() string {
-	took := max(time.Since(p.began), time.Millisecond)
-	return fmt.Sprintf("%d of %d, %d failed, %.0f a minute", p.seeds, p.of, p.failed, float64(p.seeds)/took.Minutes())
+	return fmt.Sprintf("%d of %d, %d failed, %.0f a minute", p.Seeds, p.of, p.Failed, p.SeedsPerMinute())
 }
