@@ -50,14 +50,14 @@ const pluginHelp = `
 
 const mockHelp = `
   Serves the driver "mock" to the client that started this process. Its tasks have no
-  processes. They start, end and fail as their config requires, which is useful for tests of
-  clients, jobs and drains.
+  processes. They start, end and fail as their config requires, which is useful for tests
+  of clients, jobs and drains.
 
   Keys of a task's config, all optional, with durations such as "10s":
 
     run_for                  The time until the task ends. By default it runs until a
                              signal.
-    exit_code, exit_signal The result of the task.
+    exit_code, exit_signal   The result of the task.
     stdout_string            The task writes this text when it starts.
     stop_ignore              The task ignores all signals but SIGKILL.
     kill_after               The time from another signal to the end of the task.
@@ -65,7 +65,7 @@ const mockHelp = `
                              others.
     start_block_for          The duration of a start.
     start_error              A start fails with this text.
-    start_error_recoverable The client may repeat such a start.
+    start_error_recoverable  The client may repeat such a start.
     hang_at                  The driver does not answer this call, such as "StopTask".
     crash_at                 The driver ends at this call, once for each start.
 
@@ -87,4 +87,5 @@ const rawExecHelp = `
   Keys of the plugin's own config:
 
     enabled    The driver starts tasks. The default is false.
-    shim_dir   The folder for the driver's records of tasks, by default /run/nodedrain/shims.`
+    shim_dir   The folder for the driver's records of tasks, by default
+               /run/nodedrain/shims.`
