@@ -18,6 +18,7 @@ func TestDev_mistakes(t *testing.T) {
 		"server -dev":                   `nodedrain server has no flag -dev any more: "nodedrain dev -simulated"`,
 		"server -data-dir x -clients 3": `"nodedrain dev -simulated"`,
 		"demo -real":                    `nodedrain demo has no flag -real any more: "nodedrain dev" runs real tasks`,
+		"sim run -trace x":              "-story prints the events of a run",
 		"demo -without":                 "give a job a max_parallel of its count",
 	} {
 		code, out, errs := command(t.Context(), line)

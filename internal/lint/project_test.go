@@ -71,7 +71,6 @@ func loopRule() lint.LoopRule {
 			module + "/scheduler.IDs.Eval":                                         "ids are injected: only RandomIDs is random",
 			"(" + module + "/sim/world.proposals).Propose":                         "a world decides the outcome of a write, which may end a term",
 			"(*" + module + "/sim/world.fleet).Report":                             "a world decides the outcome of a report, which may end a term",
-			"(*" + module + "/sim/timeline.Trace).write":                           "a trace is output and decides nothing",
 			"(*" + module + "/cmd/nodedrain/demo.clients).Report":                  "a goroutine sends the reports: to hand them over decides nothing",
 			"(*" + module + "/server/agent.Agent).applied":                         "the entry that a leader waits for does not affect the FSM",
 			"(*" + module + "/shims.Proposer).enqueue → time.AfterFunc":            "the timer of a write answers it and decides nothing",

@@ -1,6 +1,5 @@
-// Package timeline shows one simulated run in three forms: as text for a terminal, as an SVG
-// picture for a report, and as a trace in JSON that a program can search. "nodedrain sim run" uses
-// it. Begin with a [Recorder].
+// Package timeline shows one simulated run in two forms: as text for a terminal, and as an SVG picture
+// for a report. "nodedrain sim run" uses it. Begin with a [Recorder].
 //
 // # Recording
 //
@@ -30,24 +29,6 @@
 // violations, then nodes that still drain, then nodes whose drain did not end as complete, then
 // nodes whose drain ended last. It prefers groups with violations, then groups that were below the
 // limit, then groups with the most marks, then groups with the least room.
-//
-// # Trace
-//
-// A [Trace] has one JSON object in each line. Each line has a [Cause], except the first line and
-// the lines of violations. A cause names an earlier step and its event. A drainer's
-// step is caused by the entry, the answer or the election that woke the drainer, or by its timer.
-// An entry is caused by its proposer, in the step of the proposal. A client's report is caused by
-// the entry to which the client reacted. A step without an event has a line if it is a
-// cause. To follow the causes of a line back to the scenario or to the first leader, repeat
-//
-//	jq -c 'select(.step == 118)'
-//
-// with the step of each cause. The entry that woke the drainer may belong to another drain than
-// the write that followed: the end of one drain makes room for another drain. So each entry that
-// marks allocations or ends drains also has "requests": the indexes of the requests for its
-// drains. To show such a request, use
-//
-//	jq -c 'select(.event == "applied" and .index == 57)'
 //
 // # Cost
 //

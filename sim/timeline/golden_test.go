@@ -47,7 +47,7 @@ func recorded(t testing.TB, text string, violations ...invariant.Violation) *tim
 	return r
 }
 
-// story returns a scenario with everything that a picture or a trace shows, and a violation.
+// story returns a scenario with everything that a picture shows, and a violation.
 func story(t testing.TB) (text string, broken invariant.Violation) {
 	t.Helper()
 	file, err := os.ReadFile("testdata/story.drain")
@@ -79,24 +79,4 @@ func TestSVG(t *testing.T) {
 	t.Parallel()
 	text, broken := story(t)
 	golden(t, "story.svg", svgOf(t, recorded(t, text, broken)))
-}
-
-// The trace of a scenario has all kinds of lines.
-func TestTrace(t *testing.T) {
-	t.Parallel()
-	text, broken := story(t)
-	s, _, err := scenario.Parse("story.drain", strings.NewReader(text))
-	must.NoError(t, err)
-	var out bytes.Buffer
-	trace := timeline.NewTrace(&out)
-	result, err := sim.Play(s, sim.Options{Watch: trace.Watch})
-	must.NoError(t, err)
-	result.Violations = []invariant.Violation{broken}
-	must.NoError(t, trace.End(result))
-	golden(t, "story.ndjson", out.String())
-
-	trace = timeline.NewTrace(&failing{left: 2})
-	_, err = sim.Play(s, sim.Options{Watch: trace.Watch})
-	must.NoError(t, err)
-	must.ErrorIs(t, trace.End(result), errFull)
 }

@@ -20,6 +20,10 @@ func removal(words string) string {
 		return `"nodedrain dev -simulated" runs a server and nodes with simulated tasks; "nodedrain server -data-dir DIR -bootstrap-expect 1" runs one alone`
 	case "demo -real":
 		return `"nodedrain dev" runs real tasks`
+	case "sim run -trace":
+		return "-story prints the events of a run"
+	case "sim swarm -metamorphic":
+		return "the cases in sim/cases play variants"
 	case "demo -without":
 		return "to see a drain without budgets, give a job a max_parallel of its count"
 	}

@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ type runCommand struct {
 	clusterFlags
 	size                         swarm.Size
 	rewrite, print, story, quiet bool
-	svg, trace                   string
+	svg                          string
 	ascii                        bool
 	width                        int
 }
@@ -52,7 +51,6 @@ func run(play player) *cli.Command {
 			cli.Flag(&c.ascii, "ascii", "Draw with ASCII only. This is the default if the locale (LC_ALL, LC_CTYPE, LANG) is not UTF-8."),
 			cli.Flag(&c.width, "width N", fmt.Sprintf("Width of the picture in columns, at least %d. Default: that of the terminal, or %d.", timeline.MinColumns, timeline.DefaultColumns)),
 			cli.Flag(&c.svg, "svg FILE", `Draw an SVG too. Requires a single scenario. "-" is standard output; the report then goes to standard error.`),
-			cli.Flag(&c.trace, "trace FILE", `Write events as JSON objects, one per line. Requires a single scenario. "-" as with -svg.`),
 			cli.Flag(&c.rewrite, "rewrite", "Write the result of a scenario into its file as the expected result."),
 			cli.Flag(&c.print, "print", "Print the scenario and do not play it."),
 			cli.Heading(""),
@@ -73,15 +71,15 @@ func (c *runCommand) run() error {
 	if err != nil {
 		return err
 	}
-	written, err := c.open()
+	svg, err := c.openSVG()
 	if err != nil {
 		return err
 	}
-	defer written.abandon()
+	defer svg.abandon()
 	failed := 0
 	var errs []error
 	for _, p := range plays {
-		ok, err := c.one(p, written, len(plays) == 1)
+		ok, err := c.one(p, svg, len(plays) == 1)
 		if c.call.Ctx.Err() != nil {
 			return errInterrupted
 		}
@@ -111,10 +109,8 @@ func (c *runCommand) check() error {
 		return errors.New("-seed needs -size or -cluster: a scenario file has its own seed")
 	case c.call.Set("seed") && c.seed == 0:
 		return errSeedZero
-	case len(files) > 1 && (c.svg != "" || c.trace != ""):
-		return errors.New("-svg and -trace need a single scenario")
-	case c.svg == "-" && c.trace == "-":
-		return errors.New("-svg and -trace cannot both go to standard output")
+	case len(files) > 1 && c.svg != "":
+		return errors.New("-svg needs a single scenario")
 	case c.width < 0:
 		return fmt.Errorf("-width is %d and must be above 0", c.width)
 	}
@@ -143,7 +139,7 @@ func (c *runCommand) plays() (plays []playing, err error) {
 
 // one plays a scenario and prints its result. It returns false if the scenario failed. The
 // error is that of a file that could not be written; it does not fail the scenario.
-func (c *runCommand) one(p playing, o outputs, alone bool) (ok bool, err error) {
+func (c *runCommand) one(p playing, svg *output, alone bool) (ok bool, err error) {
 	if p.err != nil {
 		fmt.Fprintf(c.call.Out, "FAIL  %s\n%s", p.label, indented(p.err.Error()))
 		return false, nil
@@ -151,7 +147,7 @@ func (c *runCommand) one(p playing, o outputs, alone bool) (ok bool, err error) 
 	if c.print {
 		return true, scenario.Print(c.call.Out, p.scenario)
 	}
-	result, recorder, err := c.played(p, o)
+	result, recorder, err := c.played(p, svg)
 	switch {
 	case result == nil && c.call.Ctx.Err() != nil:
 		return false, nil // run reports the interrupt
@@ -228,65 +224,31 @@ func (c *runCommand) columns() int {
 	return cli.TerminalWidth(c.call.Out)
 }
 
-// outputs are the files written besides the report. Each may be nil.
-type outputs struct{ svg, trace *output }
-
-// open opens the files that the flags name. If one is "-", which is standard output, the
+// openSVG opens the file of the flag -svg, or returns nil. If it is "-", which is standard output, the
 // report goes to standard error.
-func (c *runCommand) open() (o outputs, err error) {
+func (c *runCommand) openSVG() (*output, error) {
+	if c.svg != "-" {
+		return openOutput(c.svg)
+	}
 	stdout := cli.Underlying(c.call.Out)
-	open := func(path string) *output {
-		if path == "-" {
-			c.call.Out = c.call.Errs
-			return &output{path: "standard output", to: stdout}
-		}
-		opened, failed := openOutput(path)
-		err = errors.Join(err, failed)
-		return opened
-	}
-	o = outputs{svg: open(c.svg), trace: open(c.trace)}
-	if err != nil {
-		o.abandon()
-	}
-	return o, err
+	c.call.Out = c.call.Errs
+	return &output{path: "standard output", to: stdout}, nil
 }
 
-// abandon leaves unwritten files as they were.
-func (o outputs) abandon() {
-	o.svg.abandon()
-	o.trace.abandon()
-}
-
-// played plays a scenario and writes the outputs. The result is nil if the scenario could
-// not be played. Otherwise the error is that of an output.
-func (c *runCommand) played(p playing, o outputs) (result *sim.Result, recorder *timeline.Recorder, err error) {
+// played plays a scenario and writes the picture. The result is nil if the scenario could not be
+// played. Otherwise the error is that of the picture.
+func (c *runCommand) played(p playing, svg *output) (result *sim.Result, recorder *timeline.Recorder, err error) {
 	recorder = timeline.New(timeline.Options{
 		Name: p.scenario.Name, Seed: p.scenario.Seed, Epoch: world.Epoch, Replay: p.replay, Servers: max(1, p.scenario.Cluster.Servers),
 	})
 	recorder.Operations(p.scenario.Events)
-	play := func(watch func(*world.World)) (err error) {
-		result, err = c.play.until(c.call.Ctx)(p.scenario, sim.Options{Story: true, Watch: func(w *world.World) {
-			recorder.Watch(w)
-			watch(w)
-		}})
-		if err == nil {
-			recorder.Result(result)
-		}
-		return err
+	result, err = c.play.until(c.call.Ctx)(p.scenario, sim.Options{Story: true, Watch: recorder.Watch})
+	if err != nil {
+		return nil, recorder, err
 	}
-	if o.trace != nil {
-		err = o.trace.write(func(to io.Writer) error {
-			trace := timeline.NewTrace(to)
-			if err := play(trace.Watch); err != nil {
-				return err
-			}
-			return trace.End(result)
-		})
-	} else {
-		err = play(func(*world.World) {})
-	}
-	if result != nil && o.svg != nil {
-		err = errors.Join(err, o.svg.write(recorder.SVG))
+	recorder.Result(result)
+	if svg != nil {
+		err = svg.write(recorder.SVG)
 	}
 	return result, recorder, err
 }

@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
-	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
 )
 
 // A file without an expected result only has to keep the guarantees. -rewrite writes the expected
@@ -69,8 +66,8 @@ func TestSimRun_pictures(t *testing.T) {
 	must.Eq(t, -1, strings.IndexFunc(out, func(r rune) bool { return r > 127 }))
 
 	dir := t.TempDir()
-	svg, trace := filepath.Join(dir, "case.svg"), filepath.Join(dir, "case.ndjson")
-	code, out, errs = command(t.Context(), line+" -q -svg "+svg+" -trace "+trace)
+	svg := filepath.Join(dir, "case.svg")
+	code, out, errs = command(t.Context(), line+" -q -svg "+svg)
 	must.Zero(t, code, must.Sprint(errs))
 	must.StrHasPrefix(t, "ok    limited  ", out)
 	decoder := xml.NewDecoder(strings.NewReader(read(t, svg)))
@@ -81,16 +78,6 @@ func TestSimRun_pictures(t *testing.T) {
 		}
 		must.NoError(t, err)
 	}
-	kinds := map[string]bool{}
-	for line := range strings.Lines(read(t, trace)) {
-		var l struct{ Event string }
-		must.NoError(t, json.Unmarshal([]byte(line), &l))
-		kinds[l.Event] = true
-	}
-	for _, kind := range []string{"elected", "applied", "fault", "drainer", "proposed", "answered"} {
-		must.True(t, kinds[kind], must.Sprint(kind))
-	}
-
 	code, _, errs = command(t.Context(), line+" -q -svg "+filepath.Join(dir, "none", "x.svg"))
 	must.One(t, code, must.Sprint(errs))
 }
@@ -162,131 +149,6 @@ func TestDiff(t *testing.T) {
 		diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13", "1\n2\nthree\n4\n5\n6\n7\n8\n9\n10\n11\n12\n12.5\n13"))
 	long := diff("x\n"+strings.Repeat("a\n", 2100)+"y", "x\n"+strings.Repeat("b\n", 2100)+"y")
 	must.Eq(t, "  x\n"+strings.Repeat("- a\n", 2100)+strings.Repeat("+ b\n", 2100)+"  y\n", long)
-}
-
-// traceLine holds the fields of a trace's line that the tests read.
-type traceLine struct {
-	Step               uint64
-	Event, Entry, Text string
-	Index              uint64
-	Drains             []string
-	Requests           []uint64
-	Cause              *timeline.Cause
-}
-
-// traceOf plays a seed and returns its trace, by step.
-func traceOf(t *testing.T, seed string) (all []*traceLine, lines map[uint64][]*traceLine) {
-	t.Helper()
-	trace := filepath.Join(t.TempDir(), "seed.ndjson")
-	command(t.Context(), "sim run -q -size small -seed "+seed+" -trace "+trace)
-	lines = map[uint64][]*traceLine{}
-	for text := range strings.Lines(read(t, trace)) {
-		l := new(traceLine)
-		must.NoError(t, json.Unmarshal([]byte(text), l))
-		if l.Cause != nil {
-			must.True(t, l.follows(lines[l.Cause.Step]), must.Sprint(text))
-		} else if l.Event != "violation" {
-			must.Eq(t, &traceLine{Event: "elected"}, l, must.Sprint("only the first leader leads without a cause"))
-		}
-		all, lines[l.Step] = append(all, l), append(lines[l.Step], l)
-	}
-	return all, lines
-}
-
-// Each line of a trace names the step of its cause, and that step has a line, back to the first
-// cause.
-//
-//race:skip one goroutine
-func TestSimRun_traceCauses(t *testing.T) {
-	t.Parallel()
-	causes := map[timeline.By]int{}
-	for _, seed := range []string{"1", "2", "3", "12"} {
-		all, lines := traceOf(t, seed)
-		for _, l := range all {
-			if l.Cause != nil {
-				causes[l.Cause.By]++
-			}
-			for l.Cause != nil && !l.begins() {
-				must.SliceNotEmpty(t, lines[l.Cause.Step], must.Sprintf("step %d has no line: %+v", l.Cause.Step, l))
-				before := l.before(lines[l.Cause.Step])
-				must.NotNil(t, before, must.Sprintf("%+v is its own cause", l))
-				l = before
-			}
-		}
-	}
-	for _, by := range []timeline.By{
-		timeline.ByOperation, timeline.ByTimer, timeline.ByEntry, timeline.ByAnswer, timeline.ByElection, timeline.ByFault, timeline.ByRace,
-		timeline.ByDrainer, timeline.ByScheduler, timeline.ByClients, timeline.ByOperator,
-	} {
-		must.Positive(t, causes[by], must.Sprint(by))
-	}
-}
-
-// The causes of each mark and each end lead back to an operator's request.
-//
-//race:skip one goroutine
-func TestSimRun_traceRequests(t *testing.T) {
-	t.Parallel()
-	for _, seed := range []string{"1", "2", "3", "12"} {
-		all, lines := traceOf(t, seed)
-		requests := map[uint64]*traceLine{}
-		works := 0
-		for _, l := range all {
-			switch l.Entry {
-			case "NodeUpdateDrain":
-				requests[l.Index] = l
-			case "AllocUpdateDesiredTransition", "NodesDrainComplete":
-				if len(l.Drains) == 0 {
-					continue // all of it was refused
-				}
-				works++
-				must.SliceNotEmpty(t, l.Requests, must.Sprintf("%+v", l))
-				for _, index := range l.Requests {
-					request := requests[index]
-					must.NotNil(t, request, must.Sprintf("entry %d is no request: %+v", index, l))
-					must.True(t, slices.ContainsFunc(request.Drains, func(d string) bool { return slices.Contains(l.Drains, d) }))
-					if request.begins() {
-						continue // it came before another entry
-					}
-					must.Eq(t, timeline.ByOperator, request.Cause.By)
-					must.True(t, slices.ContainsFunc(lines[request.Cause.Step], (*traceLine).begins), must.Sprintf("%+v", request))
-				}
-			}
-		}
-		must.Positive(t, works)
-	}
-}
-
-// begins reports whether the scenario itself is the line's cause.
-func (l *traceLine) begins() bool {
-	return l.Cause != nil && (l.Cause.By == timeline.ByOperation || l.Cause.By == timeline.ByRace)
-}
-
-// before returns the line of a line's cause, or nil. All lines of a step have the same outer cause.
-func (l *traceLine) before(lines []*traceLine) *traceLine {
-	for _, s := range lines {
-		outside := s.Step < l.Step || s.Cause == nil || s.Cause.Step < s.Step
-		if s != l && outside && (l.Cause.Index == 0 || s.Index == l.Cause.Index) {
-			return s
-		}
-	}
-	return nil
-}
-
-// follows reports whether the cause of a line is among those of its step.
-func (l *traceLine) follows(lines []*traceLine) bool {
-	want := map[timeline.By]string{
-		timeline.ByEntry: "applied", timeline.ByAnswer: "answered", timeline.ByElection: "elected", timeline.ByFault: "fault",
-	}[l.Cause.By]
-	switch {
-	case l.Event == "answered":
-		want = "proposed"
-	case l.Event == "drainer" && l.Text == "was due":
-		return l.Cause.By == timeline.ByTimer
-	}
-	return want == "" || slices.ContainsFunc(lines, func(s *traceLine) bool {
-		return (s.Event == want || s.Event == "placed") && s.Index == l.Cause.Index
-	})
 }
 
 // The last line has the services that lack healthy allocations, and then whether the guarantees held.

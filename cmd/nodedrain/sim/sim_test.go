@@ -65,7 +65,7 @@ func TestSim_mistakes(t *testing.T) {
 		{"sim run -colour a.drain", `flag provided but not defined: -colour; "nodedrain sim run -h" lists the options`},
 		{"sim run a.drain -colour", `flag provided but not defined: -colour`},
 		{"sim run a.drain -cluster x", "a.drain: a scenario file excludes -cluster and -size"},
-		{"sim run a.drain b.drain -svg x", "-svg and -trace need a single scenario"},
+		{"sim run a.drain b.drain -svg x", "-svg needs a single scenario"},
 		{"sim run a.drain -width -3", "-width is -3 and must be above 0"},
 		{"sim run a.drain -seed 3", "-seed needs -size or -cluster"},
 		{"sim run a.drain -nodes n1", "-nodes needs -cluster DIR"},

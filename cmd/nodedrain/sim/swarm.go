@@ -28,7 +28,7 @@ type swarmCommand struct {
 
 // generate is "nodedrain sim swarm".
 func generate(play player) *cli.Command {
-	c := &swarmCommand{simulation: simulation{play: play}, seeds: swarm.DefaultSeeds, first: swarm.DefaultFirst, metamorphic: swarm.DefaultMetamorphic}
+	c := &swarmCommand{simulation: simulation{play: play}, seeds: swarm.DefaultSeeds, first: swarm.DefaultFirst}
 	return &cli.Command{
 		Short: "Generate scenarios from seeds and play them",
 		Description: `
@@ -47,7 +47,6 @@ func generate(play player) *cli.Command {
 			cli.Flag(&c.fresh, "fresh", "Take the first seed from the clock, to play seeds that were never played before. Prints the command that plays the same seeds again. Excludes -seed."),
 			cli.Flag(&c.workers, "workers W", "Number of seeds played in parallel. Default: the number of processors."),
 			cli.Flag(&c.keep, "keep DIR", fmt.Sprintf("Write the first %d failing seeds into DIR as scenario files, with random choices fixed where possible. Creates DIR.", swarm.DefaultKeep)),
-			cli.Flag(&c.metamorphic, "metamorphic P", "Share of seeds that are also played as a variant, from 0 to 1."),
 			cli.Flag(&c.json, "json", "Print only one JSON object: the hash of each seed, the failures, the counts and the speed."),
 		},
 		CountsArgs: true, Run: c.reporting(c.run),
@@ -71,7 +70,6 @@ func (c *swarmCommand) run() error {
 	played, end := c.progress()
 	report, unplayed := swarm.Play(c.call.Ctx, swarm.Options{
 		First: c.first, Seeds: c.seeds, Size: c.size, Workers: c.workers, Play: c.play,
-		Metamorphic: cmp.Or(c.metamorphic, -1), // Options reads zero as the default
 		Each: func(r swarm.Run) {
 			hashes = append(hashes, seedHash{r.Seed, hexHash(r.Hash)})
 			played(r)
@@ -115,8 +113,6 @@ func (c *swarmCommand) check() error {
 		return fmt.Errorf("-seeds is %d and must not be above %d: there are no seeds after %d", c.seeds, math.MaxUint64-c.first+1, uint64(math.MaxUint64))
 	case c.call.Set("workers") && c.workers <= 0:
 		return fmt.Errorf("-workers is %d and must be above 0", c.workers)
-	case !(c.metamorphic >= 0 && c.metamorphic <= 1):
-		return fmt.Errorf("-metamorphic is %g and must be from 0 to 1", c.metamorphic)
 	}
 	return nil
 }
@@ -127,15 +123,11 @@ func freshSeed(now time.Time) uint64 { return uint64(now.UnixMicro()) }
 
 // again returns the command that plays the same seeds again.
 func (c *swarmCommand) again() string {
-	command := fmt.Sprintf("nodedrain sim swarm -size %s -seed %d -seeds %d", c.size, c.first, c.seeds)
-	if c.metamorphic != swarm.DefaultMetamorphic {
-		command += fmt.Sprintf(" -metamorphic %g", c.metamorphic)
-	}
-	return command
+	return fmt.Sprintf("nodedrain sim swarm -size %s -seed %d -seeds %d", c.size, c.first, c.seeds)
 }
 
 // print prints the result of a swarm.
-func (c *swarmCommand) print(r *swarm.Report, kept map[uint64][]string) {
+func (c *swarmCommand) print(r *swarm.Report, kept map[uint64]string) {
 	for _, failure := range r.Failures {
 		c.printFailure(failure, kept[failure.Seed])
 	}
@@ -152,25 +144,19 @@ func (c *swarmCommand) print(r *swarm.Report, kept map[uint64][]string) {
 	if !r.OK() {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(c.call.Out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, %d as a variant, hash %s\n",
-		verdict, of, c.seeds, r.Size, r.First, r.Failed, r.Twice, r.Variants, hexHash(r.Hash))
+	fmt.Fprintf(c.call.Out, "%s %s %d %s seeds from %d on, %d failed, %d played twice, hash %s\n",
+		verdict, of, c.seeds, r.Size, r.First, r.Failed, r.Twice, hexHash(r.Hash))
 	fmt.Fprintf(c.call.Out, "      %s on %d workers: %.0f seeds per minute, %.2f busy simulated hours per second; %d entries in %d steps\n",
 		r.Took.Round(time.Millisecond), r.Workers, r.SeedsPerMinute(), r.BusyHoursPerSecond(), r.Entries, r.Steps)
 }
 
 // printFailure prints the failure of a seed and the commands to reproduce it.
-func (c *swarmCommand) printFailure(f *swarm.Failure, kept []string) {
+func (c *swarmCommand) printFailure(f *swarm.Failure, kept string) {
 	fmt.Fprintf(c.call.Out, "FAIL  seed %d: %s: %s\n", f.Seed, f.Kind, f.Text)
-	fmt.Fprintf(c.call.Out, "      replay: %s\n", replay(f))
-	if f.Variant == "" {
-		fmt.Fprintf(c.call.Out, "      shrink: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
-	}
-	switch {
-	case len(kept) == 0:
-	case f.Variant == "":
-		fmt.Fprintf(c.call.Out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept[0]))
-	default:
-		fmt.Fprintf(c.call.Out, "      kept, to compare: nodedrain sim run %s %s\n", quoted(kept[0]), quoted(kept[1]))
+	fmt.Fprintf(c.call.Out, "      replay: %s\n", replaySeed(f.Size, f.Seed))
+	fmt.Fprintf(c.call.Out, "      shrink: nodedrain sim shrink -size %s -seed %d\n", f.Size, f.Seed)
+	if kept != "" {
+		fmt.Fprintf(c.call.Out, "      kept, frozen: nodedrain sim run %s\n", quoted(kept))
 	}
 }
 
@@ -189,23 +175,17 @@ func (c *swarmCommand) openKeep() error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// keepFailures writes failing scenarios to files and returns the files by seed: the frozen
-// scenario, or the original and its variant.
-func (c *swarmCommand) keepFailures(r *swarm.Report) (kept map[uint64][]string, err error) {
-	kept = map[uint64][]string{}
+// keepFailures writes failing scenarios to files, frozen, and returns the files by seed.
+func (c *swarmCommand) keepFailures(r *swarm.Report) (kept map[uint64]string, err error) {
+	kept = map[uint64]string{}
 	if c.keep == "" {
 		return kept, nil
 	}
 	for _, failure := range r.Failures {
-		for _, s := range failure.Scenarios() {
-			if failure.Variant == "" {
-				s = c.frozen(s)
-			}
-			file := filepath.Join(c.keep, s.Name+scenario.Extension)
-			if err := writeFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
-				return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
-			}
-			kept[failure.Seed] = append(kept[failure.Seed], file)
+		s := c.frozen(swarm.Generate(failure.Seed, failure.Size))
+		file := filepath.Join(c.keep, s.Name+scenario.Extension)
+		if err := writeFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
+			return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
 		}
 		kept[failure.Seed] = file
 	}

@@ -95,7 +95,7 @@ type shortEvent struct {
 }
 
 // printSwarm prints the report of a swarm as JSON. seeds is the requested number.
-func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, kept map[uint64][]string) error {
+func printSwarm(out io.Writer, r *swarm.Report, seeds int, hashes []seedHash, kept map[uint64]string) error {
 	report := swarmReport{
 		Version: swarmReportVersion, OK: r.OK() && r.Seeds == seeds, Size: r.Size.String(),
 		First: r.First, Requested: seeds, Interrupted: r.Seeds < seeds, Seeds: r.Seeds, PlayedTwice: r.Twice, Workers: r.Workers,

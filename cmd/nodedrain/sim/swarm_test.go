@@ -191,38 +191,6 @@ func TestSim_interrupted(t *testing.T) {
 	must.Eq(t, "shrinking limited: the first play was stopped: context canceled\n", errs)
 }
 
-// A seed whose variant ends differently fails, and the swarm keeps both scenarios.
-func TestSimSwarm_variant(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	code, out, _ := playedBy(forgetful)(t.Context(), "sim swarm -seeds 1 -metamorphic 1 -keep "+dir)
-	must.One(t, code)
-	kept, err := filepath.Glob(filepath.Join(dir, "small-1-steady*.drain"))
-	must.NoError(t, err)
-	must.SliceLen(t, 2, kept)
-	slices.SortFunc(kept, func(a, b string) int { return len(a) - len(b) })
-	must.StrHasPrefix(t, "FAIL  seed 1: metamorphic: steady run and variant ", out)
-	must.StrContains(t, out, "\n      replay: nodedrain sim swarm --size small --seed 1 --seeds 1 --metamorphic 1\n"+
-		"      kept, to compare: nodedrain sim run "+kept[0]+" "+kept[1]+"\n")
-	must.StrContains(t, out, "1 failed, 0 played twice, 1 as a variant")
-
-	code, out, _ = playedBy(forgetful)(t.Context(), "sim swarm -seeds 1 -metamorphic 1 -json")
-	must.One(t, code)
-	report := reportIn(t, out)
-	must.One(t, report.Variants)
-	must.NotEq(t, "", report.Failures[0].Variant)
-	must.Eq(t, "facts differ", report.Failures[0].Violations[0].Check)
-}
-
-// forgetful is a simulator that drops the drains of variants of a steady scenario.
-func forgetful(s *scenario.Scenario, o sim.Options) (*sim.Result, error) {
-	if strings.Contains(s.Name, "-steady-") {
-		s = s.Copy()
-		s.Events = nil
-	}
-	return flawless(s, o)
-}
-
 // A failing scenario shrinks to a minimum, which can be played and fails too.
 //
 //race:skip the swarm's tests run worlds in parallel
