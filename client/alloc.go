@@ -129,7 +129,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 func (a *allocRunner) stopUnknown() {
 	a.pending, a.report.endOnly = nil, true
 	if !a.rec.Ended {
-		a.stop("the servers do not know the allocation")
+		a.stop("the servers do not have the allocation")
 	}
 }
 

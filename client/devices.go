@@ -202,7 +202,7 @@ func (d *devices) check(kind cluster.DeviceKind, ids []string) (*devicePlugin, e
 		case p.unhealthyReason != "":
 			return nil, fmt.Errorf("the device %s is unhealthy: %s", deviceName(kind, id), p.unhealthyReason)
 		case !group.Devices[at].Healthy:
-			return nil, fmt.Errorf("the device %s is unhealthy: %s", deviceName(kind, id), cmp.Or(group.Devices[at].HealthDescription, "the device plugin does not say why"))
+			return nil, fmt.Errorf("the device %s is unhealthy: %s", deviceName(kind, id), cmp.Or(group.Devices[at].HealthDescription, "the device plugin reports no reason"))
 		}
 	}
 	return p, nil

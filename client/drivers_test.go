@@ -39,7 +39,7 @@ func health(n *node) *cluster.DriverInfo { return n.published[len(n.published)-1
 
 // The health of a driver and of devices has the reason for which their process ended. Regression: an
 // operator had to search the log of the plugin.
-func TestCore_pluginDownSaysWhy(t *testing.T) {
+func TestCore_pluginDownReportsWhy(t *testing.T) {
 	n := newNode(t)
 	n.install("d1")
 	n.run(time.Minute)

@@ -156,10 +156,10 @@ func (e *ending) inspected(status driver.Status, err error) {
 		s.retry()
 	case !s.abandoned:
 		s.call, s.failures, s.abandoned = callNone, 0, true
-		s.t.event("Driver Failure", "The driver did not say whether the task runs, and the client restarts the driver")
+		s.t.event("Driver Failure", "The driver did not report whether the task runs, and the client restarts the driver")
 		s.t.core().options.Shell.Abandon(s.driverPlugin(), s.heldBy)
 	default:
-		s.t.event("Driver Failure", "The driver did not say how the task ended")
+		s.t.event("Driver Failure", "The driver did not report how the task ended")
 		s.t.over(EndLost, nil)
 	}
 }

@@ -183,7 +183,7 @@ func TestEnding_inspectIsUseless(t *testing.T) {
 		leaves(n, "a", 3*time.Minute)
 		must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
 		must.EqOp(t, 0, web.killed)
-		must.StrContains(t, n.messages("a", "web"), "The driver did not say how the task ended")
+		must.StrContains(t, n.messages("a", "web"), "The driver did not report how the task ended")
 	})
 }
 

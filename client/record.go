@@ -29,8 +29,8 @@ type Record struct {
 	StopReason string
 	// RestartAll: an operator has requested that all tasks stop and then start again.
 	RestartAll bool
-	// RestartedAll: a restart of all tasks has stopped them at least once. A task that has not
-	// started again since then looks like a task that never started.
+	// RestartedAll: a restart of all tasks has stopped them at least once. The record of a task that has not
+	// started again since then equals that of a task that never started.
 	RestartedAll bool
 	// Healthy is the health verdict, or nil while there is none.
 	Healthy   *bool

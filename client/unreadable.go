@@ -39,7 +39,7 @@ func updateUnreadable(a *allocRunner, u Unreadable) {
 		known.DesiredTransition = u.Alloc.DesiredTransition
 	}
 	if known.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex && a.rec.Unreadable == "" {
-		a.core.options.Logger.Warn("the client cannot read the newer version of an allocation, and continues the allocation as it knows it",
+		a.core.options.Logger.Warn("the client cannot read the newer version of an allocation, and continues the allocation at the version that it has",
 			"alloc", known.ID, "why", u.Reason)
 	}
 	a.update(&known)

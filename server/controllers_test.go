@@ -206,7 +206,7 @@ func TestServer_leaderDiesDuringAnAttachment(t *testing.T) {
 	})
 }
 
-// A controller that does not answer is given up, and the call goes to the next one. Without a controller
+// When a controller does not answer in time, the call goes to the next one. Without a controller
 // the volume waits, and the first one that comes is called.
 func TestServer_controllersThatHang(t *testing.T) {
 	t.Parallel()

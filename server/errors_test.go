@@ -13,7 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Every error has at most one class, so the caller knows whether to retry.
+// Every error has at most one class, so the caller can decide whether to retry.
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	classes := []error{

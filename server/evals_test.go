@@ -43,7 +43,7 @@ func addNode(t *testing.T, s *server.Server, id cluster.NodeID) {
 }
 
 // A node goes down while a plan with a replacement for a drained allocation is on its way to it.
-// The request that reports the node does not know the replacement. Without an evaluation of its
+// The request that reports the node was created before the replacement. Without an evaluation of its
 // job, the drain waited for ever.
 func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 	t.Parallel()
@@ -99,8 +99,8 @@ func TestServer_aReplacementOnANodeThatGoesDown(t *testing.T) {
 	})
 }
 
-// A system job and a node are registered at the same time: the node's registration does not
-// know the job, and the scheduler does not know the node.
+// A system job and a node are registered at the same time: the node's registration is created before the job
+// is stored, and the scheduler's snapshot has no node.
 func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 		synctest.Wait()
 		close(first.open)
 		<-job.reached
-		synctest.Wait() // the scheduler plans the job, and knows n1 alone
+		synctest.Wait() // the scheduler plans the job in a state with n1 alone
 		close(job.open)
 		for range 3 {
 			must.NoError(t, <-done)

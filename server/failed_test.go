@@ -68,7 +68,7 @@ func TestServer_failsAtAnEntryOfANewerBuild(t *testing.T) {
 
 		last := result.Of(disk.log.LastIndex()).OK(t)
 		s = result.Of(disk.open()).OK(t)
-		<-s.Failed() // once it leads it knows that the entry is committed
+		<-s.Failed() // once it leads, the entry is committed
 		must.ErrorIs(t, s.Err(), cluster.ErrVersion)
 		must.NotNil(t, s.Store().Snapshot().Node("n1"))
 		must.NoError(t, s.Shutdown())

@@ -76,7 +76,7 @@ func TestServer_consistentReadsAreTheLeaders(t *testing.T) {
 		for _, s := range others {
 			must.NoError(t, g.Kill(s))
 		}
-		must.True(t, leader.Leads()) // it does not know yet
+		must.True(t, leader.Leads()) // it has not detected the loss yet
 		must.ErrorIs(t, leader.Consistent(t.Context()), shims.ErrRejected)
 		must.NoError(t, leader.Shutdown())
 		must.ErrorIs(t, leader.Consistent(t.Context()), shims.ErrClosed)

@@ -26,7 +26,7 @@ func indexes(t *testing.T, store raft.SnapshotStore) (indexes []uint64) {
 	return indexes
 }
 
-// registerNodes registers nodes with much to say, so that the state is written in many parts.
+// registerNodes registers nodes with long attributes, so that the state is written in many parts.
 func registerNodes(t *testing.T, s *server.Server, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {

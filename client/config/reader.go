@@ -22,7 +22,7 @@ func (r *reader) add(at hcl.Range, key, why string) {
 	r.found = append(r.found, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: fmt.Sprintf("Invalid %q", key), Detail: why, Subject: &at})
 }
 
-// given reports whether the file has the key. If so, it decodes its value into to.
+// decode reports whether the file has the key. If so, it decodes the key's value into to.
 func decode[T any](r *reader, at hcl.Expression, to *T) bool {
 	if at == nil {
 		return false

@@ -30,7 +30,7 @@ func (b *servers) read(r *reader) Servers {
 	case secure && s.CAFile == "":
 		r.refuse(b.Addresses, "addresses", "an address with https needs ca_file: the client obeys only servers whose certificate it can verify")
 	case (s.CertFile == "") != (s.KeyFile == ""):
-		r.refuse(b.Addresses, "cert_file", "cert_file and key_file must be given together")
+		r.refuse(b.Addresses, "cert_file", "set both cert_file and key_file, or neither")
 	}
 	if path := r.path("token_file", b.TokenFile); path != "" && !r.found.HasErrors() {
 		token, err := ReadToken(path)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Options state where to look.
+// Options are the folders that are read, and the version of the client.
 type Options struct {
 	// Root is the folder above proc and etc; empty is "/". Tests have another one.
 	Root string

@@ -21,7 +21,7 @@ import (
 // Window is the time over which the use of processors is measured.
 const Window = 200 * time.Millisecond
 
-// Options state where to look.
+// Options are the folders that are read and measured.
 type Options struct {
 	// Root is the folder above proc; empty is "/". Tests have another one.
 	Root string
@@ -46,7 +46,7 @@ type Sample struct {
 type Memory struct{ Total, Available, Used, Free uint64 }
 
 // CPU is the use of one processor in percent. User has the time of niced programs, System that of
-// interrupts, and Idle that of waits for disks. Time that the machine was not given is in none.
+// interrupts, and Idle that of waits for disks. Time that a hypervisor gave to other machines is in none.
 type CPU struct {
 	Name               string `json:"CPU"`
 	User, System, Idle float64
@@ -191,7 +191,7 @@ func parseMemory(content []byte) (Memory, error) {
 			break
 		}
 		if !found {
-			return m, fmt.Errorf("measure the memory: the kernel does not say %s", strings.TrimSuffix(field.name, ":"))
+			return m, fmt.Errorf("measure the memory: the kernel does not report %s", strings.TrimSuffix(field.name, ":"))
 		}
 	}
 	m.Used = m.Total - min(m.Total, m.Available)

@@ -63,7 +63,7 @@ func TestTake_window(t *testing.T) {
 		must.ErrorIs(t, err, why)
 	})
 	for _, wrong := range []struct{ file, content, expected string }{
-		{"stat", "nothing\n", "names none"}, {"meminfo", "MemTotal: 1 kB\n", "does not say MemFree"}, {"meminfo", "MemTotal: x kB\n", `"x"`}, {"uptime", "soon", "uptime"},
+		{"stat", "nothing\n", "names none"}, {"meminfo", "MemTotal: 1 kB\n", "does not report MemFree"}, {"meminfo", "MemTotal: x kB\n", `"x"`}, {"uptime", "soon", "uptime"},
 	} {
 		before, err := os.ReadFile(filepath.Join(root, "proc", wrong.file))
 		must.NoError(t, err)

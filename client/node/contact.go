@@ -196,7 +196,7 @@ func (c *contact) keepAlive(ctx context.Context) {
 			post(c.back)
 		}
 		if first || logged {
-			c.logger.Info("the servers know the node", "node", node.ID, "ttl", ttl)
+			c.logger.Info("the node is registered", "node", node.ID, "ttl", ttl)
 		}
 		if first {
 			close(c.registered)

@@ -418,7 +418,7 @@ func TestContact_refusedForHours(t *testing.T) {
 		s.set(func() { s.unlike = nil })
 		s.pass(10 * time.Second)
 		must.SliceLen(t, 2, s.registered)
-		must.StrContains(t, text.String(), "the servers know the node")
+		must.StrContains(t, text.String(), "the node is registered")
 		text.Reset()
 		s.pass(time.Hour)
 		must.SliceLen(t, 2, s.registered)

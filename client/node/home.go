@@ -122,7 +122,7 @@ func (h *home) readIdentity() error {
 		return err
 	}
 	if err := json.Unmarshal(content, &h.identity); err != nil || cluster.CheckID(h.identity.ID) != nil || h.identity.Secret == "" {
-		return fmt.Errorf("%s is damaged: the servers know this node by its content; restore the file from a backup, "+
+		return fmt.Errorf("%s is damaged: its content identifies this node to the servers; restore the file from a backup, "+
 			"or stop all tasks of this node and use an empty directory", h.file(identityFile))
 	}
 	return os.Chmod(h.file(identityFile), 0o600)

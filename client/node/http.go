@@ -251,7 +251,7 @@ func (s httpServer) acceptsAnonymous(ctx context.Context) (accept bool, err erro
 	case answer.Status == http.StatusForbidden && answer.Body == tokenMissing:
 		return false, nil
 	case answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized:
-		return false, fmt.Errorf("the server refuses this client, and does not say that a token is missing: %w", err)
+		return false, fmt.Errorf("the server refuses this client, and not because a token is missing: %w", err)
 	}
 	return true, nil
 }

@@ -20,7 +20,7 @@ const trustInterval = 30 * time.Second
 var (
 	errAnonymous = errors.New("raw_exec is refused: this client runs as root, and the servers accept jobs without a token, " +
 		"so that every user who reaches a server could run commands as root here; start the servers with -tokens, or the client as another user")
-	errUnknownServers = errors.New("raw_exec waits: this client runs as root, and the servers have not said yet whether they accept jobs without a token")
+	errUnknownServers = errors.New("raw_exec waits: this client runs as root, and the servers have not reported yet whether they accept jobs without a token")
 )
 
 // trust decides whether raw_exec may start tasks. A client that runs as root permits it only if the

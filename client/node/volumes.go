@@ -160,11 +160,11 @@ func (v *volumes) check(c storage.Call, path string) error {
 	case storage.Stage: // a plugin may stage without a mount
 	case storage.Publish:
 		if !mounted && c.Request.Usage.Attachment == cluster.AttachFileSystem {
-			return fmt.Errorf("the storage plugin says that the volume is published, but nothing is mounted at %s", path)
+			return fmt.Errorf("the storage plugin reports that the volume is published, but nothing is mounted at %s", path)
 		}
 	case storage.Unpublish, storage.Unstage:
 		if mounted {
-			return fmt.Errorf("the storage plugin says that %s has succeeded, but the volume is still mounted at %s", c.Verb, path)
+			return fmt.Errorf("the storage plugin reports that %s has succeeded, but the volume is still mounted at %s", c.Verb, path)
 		}
 		v.removeFolders(path)
 	}

@@ -239,7 +239,7 @@ func finish(frames *frameWriter, exit driver.ExitResult, err error) {
 	case err != nil:
 		code, text = codeUnknown, "the command failed: "+err.Error()
 	case exit.Unknown:
-		code, text = codeUnknown, "the driver does not say how the command ended"
+		code, text = codeUnknown, "the driver does not report how the command ended"
 	case exit.Signal != 0 && code == 0:
 		code = 128 + exit.Signal
 	}

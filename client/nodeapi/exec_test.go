@@ -100,7 +100,7 @@ func TestExec_ends(t *testing.T) {
 		"failure":          {driver.ExitResult{Code: 255}, nil, 255, ""},
 		"signal":           {driver.ExitResult{Code: 143, Signal: 15}, nil, 143, ""},
 		"signal alone":     {driver.ExitResult{Signal: 9}, nil, 137, ""},
-		"unknown":          {driver.ExitResult{Unknown: true}, nil, 255, "nodedrain: the driver does not say how the command ended\r\n"},
+		"unknown":          {driver.ExitResult{Unknown: true}, nil, 255, "nodedrain: the driver does not report how the command ended\r\n"},
 		"no such program":  {driver.ExitResult{}, errors.New("no such file"), 255, "nodedrain: the command failed: no such file\r\n"},
 		"the task's end":   {driver.ExitResult{Code: 0}, nodeapi.ErrTaskEnded, 137, "nodedrain: the task has ended, and the command with it\r\n"},
 		"the driver's end": {driver.ExitResult{}, &driver.Error{Class: driver.Gone, Call: "ExecTaskStreaming", Err: errors.New("the plugin is gone")}, 255, "nodedrain: the command failed: ExecTaskStreaming: the plugin is gone\r\n"},

@@ -68,8 +68,8 @@ func TestReader_watchFails(t *testing.T) {
 	must.StrContains(t, log.String(), "the kernel does not watch it")
 }
 
-// An answer whose source fails on the way does not look like a whole one. A caller that leaves is no
-// failure.
+// If the source of an answer fails on the way, the caller can see that the answer is not complete. A caller
+// that leaves is no failure.
 func TestFollow_broken(t *testing.T) {
 	t.Parallel()
 	h := New(Options{})

@@ -221,7 +221,7 @@ func decode(data []byte) (Record, error) {
 		return Record{}, errChecksum
 	}
 	if version > format {
-		return Record{}, fmt.Errorf("it has format %d, and this client knows %d: %w", version, format, ErrNewer)
+		return Record{}, fmt.Errorf("it has format %d, and this client reads format %d: %w", version, format, ErrNewer)
 	}
 	quoted, content, found := bytes.Cut(body, []byte("\n"))
 	key, err := strconv.Unquote(string(quoted))

@@ -112,7 +112,7 @@ func (t Table[T]) Select(all []Record) ([]Row[T], error) {
 			return nil, fmt.Errorf("record %s %s: %w", t.kind, id, err)
 		}
 		if version.Version > t.version {
-			return nil, fmt.Errorf("record %s %s has version %d, and this client knows %d: %w", t.kind, id, version.Version, t.version, ErrNewer)
+			return nil, fmt.Errorf("record %s %s has version %d, and this client reads version %d: %w", t.kind, id, version.Version, t.version, ErrNewer)
 		}
 		var c content[T]
 		if err := json.Unmarshal(r.Content, &c); err != nil {

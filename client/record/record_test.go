@@ -180,7 +180,7 @@ func TestDisk_NewerFormat(t *testing.T) {
 	must.NoError(t, err)
 }
 
-// What a file looks like. An older client's file must stay readable for ever.
+// The content of a file. An older client's file must stay readable for ever.
 func TestDisk_Golden(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -308,7 +308,7 @@ func TestTable(t *testing.T) {
 	}, rows)
 	_, err = record.NewTable[taskRecord](nil, "task", 1).Select(records)
 	must.ErrorIs(t, err, record.ErrNewer)
-	must.ErrorContains(t, err, "record task b has version 2, and this client knows 1")
+	must.ErrorContains(t, err, "record task b has version 2, and this client reads version 1")
 	_, err = record.NewTable[int](nil, "task", 2).Select(records)
 	must.ErrorContains(t, err, "record task a")
 	must.NoError(t, tasks.Delete("a"))

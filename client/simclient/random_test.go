@@ -16,8 +16,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// checks is how many random worlds a property is tried on, unless the command
-// line or the environment of rapid says otherwise.
+// checks is the number of random worlds for each property. The command line and the environment of rapid can
+// replace it.
 const checks = "1000"
 
 func TestMain(m *testing.M) {
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 // twin is a simple model of one allocation. It keeps a few times, and computes the condition from
 // them in each second.
 type twin struct {
-	// first is when a client that reaches the servers first read it. ran: its row said then
-	// that it runs.
+	// first is when a client that reaches the servers first read it. ran: its row then had the status
+	// running.
 	first time.Time
 	ran   bool
 	// data is when its client has read the end of its predecessor, ordered when it has read the order

@@ -25,7 +25,7 @@ type task struct {
 	// changes is judged at that time again. changes is when it does.
 	runs, judged, ends, changes time.Time
 	stopping                    bool
-	// worsened and recovered say that the verdict has changed in that way.
+	// worsened and recovered report that the verdict has changed in that way.
 	worsened, recovered bool
 
 	// actual is the present condition. acknowledged is the last condition that the servers

@@ -164,6 +164,6 @@ func (d *dog) note(a guard.Act) {
 	}
 	s.Signals[a.Task.Name] = bootclock.Now()
 	if err := writeNote(d.dir, s); err != nil {
-		d.logger.Error("the note on a stopped allocation could not be written; the next client will not know why it stopped", "alloc", string(a.Alloc), "error", err)
+		d.logger.Error("the note on a stopped allocation could not be written; the next client cannot report why it stopped", "alloc", string(a.Alloc), "error", err)
 	}
 }

@@ -278,7 +278,7 @@ func TestClient_killedServer(t *testing.T) {
 
 // A restore sends its file once: it does not send the file to a server that does not run or does not
 // answer, if another one does.
-func TestClient_restoreLooksForAServer(t *testing.T) {
+func TestClient_restoreTriesEachServer(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(*http.Request) (*http.Response, error){"refuses": refuses, "silent": silent} {
 		t.Run(name, func(t *testing.T) {

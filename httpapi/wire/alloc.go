@@ -217,8 +217,8 @@ func NewAllocations(allocs []*cluster.Allocation, region string) []*Allocation {
 	jobs := map[*cluster.Job]*Job{}
 	list := make([]*Allocation, len(allocs))
 	for i, a := range allocs {
-		job, seen := jobs[a.Job]
-		if !seen {
+		job, done := jobs[a.Job]
+		if !done {
 			job = jobOf(a, region)
 		}
 		if a.Job != nil { // each allocation gets its own

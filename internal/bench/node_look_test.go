@@ -15,7 +15,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// A person who looks into a task waits at most this long for the first byte, or for a line.
+// lookBound is the longest wait of a person who reads files or logs of a task: for the first byte, or for a
+// line.
 const lookBound = 50 * time.Millisecond
 
 // people returns a client of the API with the right to write.

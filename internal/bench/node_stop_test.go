@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// figureNodeStop: a task gets its signal soon after the servers' write, and the servers know its end soon
+// figureNodeStop: a task gets its signal soon after the servers' write, and the servers have its end soon
 // after its exit. One allocation after the other is stopped.
 func figureNodeStop(b *testing.B) {
 	tasks := 20

@@ -178,7 +178,7 @@ func (n *testNode) begin() {
 // crash kills the client.
 func (n *testNode) crash() {
 	must.NoError(n.b, n.client.Process.Kill())
-	_ = n.client.Wait() // the error only says that it was killed
+	_ = n.client.Wait() // the error is only that it was killed
 }
 
 // logged counts the lines of the client's log with a text.
@@ -264,7 +264,7 @@ func (n *testNode) noted(id cluster.AllocID) (signaled, ended time.Time) {
 	return time.Unix(0, times[0]), time.Unix(0, times[1])
 }
 
-// awaitEnds waits until the server knows the ends of allocations.
+// awaitEnds waits until the server has the ends of allocations.
 func (n *testNode) awaitEnds(all []*cluster.Allocation) {
 	n.await("ends of all allocations", func(*statestore.Snapshot) bool {
 		return !slices.ContainsFunc(all, func(a *cluster.Allocation) bool {

@@ -59,8 +59,8 @@ func Report(a *cluster.Allocation, status cluster.ClientStatus, at time.Time) cl
 	return r
 }
 
-// Progress is what the clients of the allocations report next: an allocation that the
-// servers want to run is running, and one that they want stopped is complete.
+// Progress returns what the clients of the allocations report next: an allocation whose desired status is run
+// is running, and one whose desired status is stop is complete.
 func Progress(allocs iter.Seq[*cluster.Allocation], at time.Time) (reports []cluster.AllocReport) {
 	for a := range allocs {
 		switch {

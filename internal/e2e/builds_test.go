@@ -15,7 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// oldCommit is the newest commit whose servers know no cluster versions.
+// oldCommit is the newest commit whose servers have no cluster versions.
 const oldCommit = "3dc2024764876285d99f29eb26c80fb5c6c609f1"
 
 // buildOld builds the servers of oldCommit, from the history of this checkout. Its test program gets

@@ -33,17 +33,17 @@ import (
 // childVariable is set in the environment of a process that runs as a server.
 const childVariable = "NODEDRAIN_E2E_SERVER"
 
-// childConfig is what such a process is told, as JSON.
+// childConfig is the configuration of such a process, as JSON.
 type childConfig struct {
 	Name, DataDir, ServerAddr, HTTPAddr string
 	Join                                []string
 	// CutFile holds the server address of the one that is cut off from the others, or
 	// nothing.
 	CutFile string
-	// TTL is how soon clients have to be heard again, at least.
+	// TTL is the shortest time in which a client must send its next heartbeat.
 	TTL time.Duration
 	// Secret is the peer secret, or empty. Otherwise CA, Cert and Key are files of certificates, or empty.
-	// An old build knows the certificates only.
+	// An old build reads the certificates only.
 	Secret        string
 	CA, Cert, Key string
 }
@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// serve is a server process, until it is told to stop.
+// serve is a server process. It runs until a signal stops it.
 func serve(config string) error {
 	var c childConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {

@@ -256,7 +256,7 @@ func (p *serverProcess) violations() (lines []string, err error) {
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("no series tells of violations:\n%s", body)
+		return nil, fmt.Errorf("no series counts violations:\n%s", body)
 	}
 	return lines, nil
 }

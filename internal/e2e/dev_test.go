@@ -67,7 +67,7 @@ func (d *trial) begin(args ...string) {
 	must.NoError(d.t, err)
 }
 
-// end asks it to end, and expects that nothing is left.
+// end sends SIGTERM to the process, and expects that nothing is left.
 func (d *trial) end() {
 	d.t.Helper()
 	must.NoError(d.t, d.process.Process.Signal(syscall.SIGTERM))
@@ -162,7 +162,7 @@ func TestDev(t *testing.T) {
 		must.Eq(t, 0o600, info.Mode().Perm())
 	}
 
-	// A second one changes nothing, and says who is there.
+	// A second one changes nothing, and its error names the first.
 	first := strconv.Itoa(d.process.Process.Pid)
 	out, err := d.command("-addr", d.address).CombinedOutput()
 	must.Error(t, err)

@@ -157,7 +157,7 @@ func (s *site) crash(n *realNode) {
 	n.client = nil
 }
 
-// end asks the client of a node to end.
+// end sends SIGTERM to the client of a node, and waits for its end.
 func (s *site) end(n *realNode) {
 	s.t.Helper()
 	must.NoError(s.t, n.client.Process.Signal(syscall.SIGTERM))
@@ -190,8 +190,7 @@ func (s *site) clean() {
 	}
 }
 
-// logState logs what the servers know of the nodes and the allocations, and the evaluations that are not
-// complete.
+// logState logs the servers' nodes and allocations, and the evaluations that are not complete.
 func (s *site) logState() {
 	nodes, _, err := s.api.Nodes().List(nil)
 	if err != nil {
@@ -294,13 +293,13 @@ func (s *site) register(id string, count int) {
 func (s *site) allocs(job string) []*api.AllocationListStub {
 	list, _, err := s.api.Jobs().Allocations(job, false, nil)
 	if err != nil {
-		return nil // the next look tries again
+		return nil // the next call tries again
 	}
 	return list
 }
 
-// knownToRun reports whether the servers know that an allocation of a job runs. Its client has then recorded
-// the start of its tasks.
+// knownToRun reports whether an allocation of a job runs in the state of the servers. Its client has then
+// recorded the start of its tasks.
 func (s *site) knownToRun(job string) bool {
 	return slices.ContainsFunc(s.allocs(job), func(a *api.AllocationListStub) bool {
 		return a.DesiredStatus == "run" && a.ClientStatus == "running"
@@ -608,7 +607,7 @@ func TestNode_serversWithoutTokens(t *testing.T) {
 	s.end(s.nodes[0])
 }
 
-// Mistakes of operators are answered where they look, and end nothing that runs.
+// Mistakes of operators are reported where operators look, and end nothing that runs.
 //
 //race:skip its programs do not have the detector
 func TestNode_mistakes(t *testing.T) {
@@ -632,7 +631,7 @@ func TestNode_mistakes(t *testing.T) {
 	must.NoError(t, os.WriteFile(wrong, []byte("data_dir = \"/nowhere\"\nsrevers {\n}\n"), 0o600))
 	must.StrContains(t, client(wrong), wrong+":2,1-8: ")
 
-	// A plugin that other users may change is not run, and the node says so.
+	// A plugin that other users may change is not run, and the node reports it.
 	plugins := filepath.Join(s.dir, "plugins")
 	must.NoError(t, os.Mkdir(plugins, 0o700))
 	must.NoError(t, os.WriteFile(filepath.Join(plugins, "coffee"), []byte("#!/bin/sh\ntouch "+s.journal+"/ran\n"), 0o700))

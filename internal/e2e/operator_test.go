@@ -72,7 +72,7 @@ func (o *operator) drainOnce(node string, way int) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	if err := o.ask(ctx, r, spec); err != nil {
+	if err := o.drain(ctx, r, spec); err != nil {
 		return err
 	}
 	if way == 2 {
@@ -89,8 +89,8 @@ func (o *operator) drainOnce(node string, way int) error {
 	})
 }
 
-// ask requests a drain, again with the same key until a server answers, and records the answer.
-func (o *operator) ask(ctx context.Context, r *request, spec *api.DrainSpec) error {
+// drain requests a drain, again with the same key until a server answers, and records the answer.
+func (o *operator) drain(ctx context.Context, r *request, spec *api.DrainSpec) error {
 	return o.servers.do(ctx, func(c *api.Client) error {
 		answer, err := c.Nodes().UpdateDrainOpts(r.node, &api.DrainOptions{DrainSpec: spec}, &api.WriteOptions{IdempotencyToken: r.key})
 		if err != nil {

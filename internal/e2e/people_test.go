@@ -13,7 +13,7 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// talks prints a greeting and then lines. It says when it gets SIGHUP and SIGTERM.
+// talks prints a greeting and then lines. It prints a line when it gets SIGHUP or SIGTERM.
 const talks = `trap 'echo hup' HUP; trap 'echo bye; sleep 0.3; exit 5' TERM; echo "hello $GREETING"; i=0; while :; do i=$((i+1)); echo "line $i"; sleep 0.1; done`
 
 // talker registers a job whose task talks, and returns its allocation.
@@ -93,8 +93,8 @@ func (s *site) run(alloc *api.Allocation, tty bool, in io.Reader, sizes <-chan a
 	return code, out.String(), errs.String(), err
 }
 
-// An unmodified client of the compatible API registers a job, looks into its task, acts on it, drains its
-// node and purges it.
+// An unmodified client of the compatible API registers a job, reads the task's files, logs and statistics,
+// acts on it, drains its node and purges the job.
 //
 //race:skip its programs do not have the detector
 func TestPeople_apiClient(t *testing.T) {
@@ -121,7 +121,7 @@ func TestPeople_apiClient(t *testing.T) {
 	must.Eq(t, 255, code)
 	must.StrContains(t, errs, "/does/not/exist")
 
-	s.look(alloc)
+	s.readFiles(alloc)
 	must.NoError(t, s.api.Allocations().Signal(alloc, nil, "main", "SIGHUP"))
 	s.await("the answer to SIGHUP", func() bool { return strings.Contains(logs.read(), "\nhup\n") })
 	must.Error(t, s.api.Allocations().Signal(alloc, nil, "main", "SIGNONE"))
@@ -143,8 +143,8 @@ func TestPeople_apiClient(t *testing.T) {
 	must.ErrorContains(t, err, "404")
 }
 
-// look reads files and statistics.
-func (s *site) look(alloc *api.Allocation) {
+// readFiles reads files and statistics.
+func (s *site) readFiles(alloc *api.Allocation) {
 	s.t.Helper()
 	list, _, err := s.api.AllocFS().List(alloc, "/", nil)
 	must.NoError(s.t, err)

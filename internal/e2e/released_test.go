@@ -66,7 +66,7 @@ func startReleased(t *testing.T, names ...string) *releasedSite {
 	return s
 }
 
-// info returns the node as the servers know it.
+// info returns the servers' state of the node.
 func (s *releasedSite) info() *api.Node {
 	s.t.Helper()
 	n, _, err := s.api.Nodes().Info(s.id, nil)

@@ -126,8 +126,8 @@ func (s *site) beginSecure(name string, tls map[string]string, more string) *rea
 }
 
 // A client and its server authenticate each other: the node is registered, its heartbeats are answered, it
-// learns what the servers want, and its reports arrive. A client that cannot verify the server, or that
-// the server cannot verify, stays outside and says why.
+// receives the allocations of the node, and its reports arrive. A client that cannot verify the server, or
+// that the server cannot verify, stays outside and logs why.
 //
 //race:skip its programs do not have the detector
 func TestNode_tls(t *testing.T) {

@@ -32,10 +32,10 @@ func TestUpgrade(t *testing.T) {
 	t.Run("without certificates", func(t *testing.T) { upgradeWithoutCertificates(t, old) })
 }
 
-// Three servers of a commit that knows no cluster versions are upgraded one by one while
-// drains run, and one of them is downgraded on the way. No server stops, no write is lost,
-// and the servers hold the same at each step. The version rises with the last server. From
-// then on the old build cannot run on the data, and does not harm it.
+// Three servers of a commit without cluster versions are upgraded one by one while drains run, and one of
+// them is downgraded on the way. No server stops, no write is lost, and the servers hold the same at each
+// step. The version rises with the last server. From then on the old build cannot run on the data, and does
+// not harm it.
 func rollingUpgrade(t *testing.T, old string) {
 	t.Parallel()
 	began, this := time.Now(), os.Args[0]
@@ -69,7 +69,7 @@ func rollingUpgrade(t *testing.T, old string) {
 	missed := s.writeUntilCompacted(leader)
 	s.awaitLog(leader, "server "+third.Name+" does not answer")
 	must.Eq(t, 1, s.version(leader))
-	t.Logf("%s leads and says: the cluster version stays %d, server %s does not answer", leader.Name, s.version(leader), third.Name)
+	t.Logf("%s leads and logs: the cluster version stays %d, server %s does not answer", leader.Name, s.version(leader), third.Name)
 	s.start(third)
 	s.awaitLog(third, "Installed remote snapshot")
 	o.betweenDrains(s.sameState)
@@ -80,7 +80,7 @@ func rollingUpgrade(t *testing.T, old string) {
 	must.Eq(t, 1, s.version(first))
 	must.Eq(t, 1, s.version(second))
 	must.ErrorContains(t, registerVolume(leader.api), "needs version 7, and the cluster has version 1: upgrade every server of the cluster")
-	t.Logf("%s leads and says: the cluster version stays %d, server %s understands version 1 at most", leader.Name, s.version(leader), third.Name)
+	t.Logf("%s leads and logs: the cluster version stays %d, server %s understands version 1 at most", leader.Name, s.version(leader), third.Name)
 
 	s.replace(third, this)
 	for _, p := range s.all {
@@ -170,9 +170,9 @@ func upgradeWithoutCertificates(t *testing.T, old string) {
 	}
 }
 
-// A server that is downgraded below the version of its cluster ends with an error that names the
-// version and the remedy, after a restart too, and works again after an upgrade. It meets the
-// version in an entry, in a snapshot on its disk, and when it wants to join.
+// A server that is downgraded below the version of its cluster ends with an error that names the version and
+// the remedy, after a restart too, and works again after an upgrade. It finds the version in an entry, in a
+// snapshot on its disk, and in the answer to its request to join.
 //
 //race:skip the same goroutines as TestServersInTrouble
 func TestDowngradeBelowTheClusterVersion(t *testing.T) {
@@ -297,8 +297,7 @@ func (s *servers) exits(p *serverProcess) int {
 	return 0
 }
 
-// version is the cluster version of a server's state: 1 if the server knows none, 0 if it
-// does not answer.
+// version is the cluster version of a server's state: 1 if the server has none, 0 if it does not answer.
 func (s *servers) version(p *serverProcess) cluster.Version {
 	s.t.Helper()
 	var c wire.RaftConfiguration

@@ -125,8 +125,9 @@ func (s *volumeSite) claims() int {
 	return len(v.ReadAllocs) + len(v.WriteAllocs)
 }
 
-// runs waits until the task runs on its volume and the servers know it. A client that is killed earlier may
-// not have recorded the start: the next client destroys the task without its signal, and starts it again.
+// runs waits until the task runs on its volume and the servers have the report of that. A client that is
+// killed earlier may not have recorded the start: the next client destroys the task without its signal, and
+// starts it again.
 func (s *volumeSite) runs(is func(starts string) bool) {
 	s.t.Helper()
 	s.await("the task with its volume", func() bool {

@@ -18,10 +18,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/programs"
 )
 
-// Every server is restarted while the command watches a drain: the first and the last one are told
-// to stop, the second one is killed. With three addresses, all of them then fall silent. The watch
-// continues, as it does behind one address that balances connections. It ends with 0 and the
-// outcome of the record.
+// Every server is restarted while the command watches a drain: the first and the last one are stopped, the
+// second one is killed. With three addresses, all of them then fall silent. The watch continues, as it does
+// behind one address that balances connections. It ends with 0 and the outcome of the record.
 //
 //race:skip the same goroutines as TestServersInTrouble
 func TestRollingRestart_watchedDrain(t *testing.T) {
@@ -49,7 +48,7 @@ func TestRollingRestart_watchedDrain(t *testing.T) {
 					s.end(p)
 				}
 				s.start(p)
-				s.await(p.Name+" to know a leader", func() bool {
+				s.await(p.Name+" to report a leader", func() bool {
 					address, err := p.api.Status().Leader()
 					return err == nil && address != ""
 				})

@@ -239,17 +239,17 @@ func (g *graph) callBacks(r *reached, call *ast.CallExpr, info *types.Info) {
 		return
 	}
 	for i, arg := range call.Args {
-		target, given := parameterType(call, i, info), info.TypeOf(arg)
-		if target == nil || given == nil || !types.IsInterface(target) {
+		target, actual := parameterType(call, i, info), info.TypeOf(arg)
+		if target == nil || actual == nil || !types.IsInterface(target) {
 			continue
 		}
 		if i, ok := target.Underlying().(*types.Interface); ok {
 			for m := range i.Methods() {
-				g.mentionMethod(r, arg, given, m)
+				g.mentionMethod(r, arg, actual, m)
 			}
 		}
 		for _, name := range shown {
-			g.mentionMethod(r, arg, given, types.NewFunc(0, nil, name, nil))
+			g.mentionMethod(r, arg, actual, types.NewFunc(0, nil, name, nil))
 		}
 	}
 }

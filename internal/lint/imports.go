@@ -84,16 +84,16 @@ func loadImports(dir string, rules []ImportRule) (importGraph, error) {
 }
 
 // way returns a chain of imports from a package to one that the target holds for, or nil. The
-// packages in seen lead nowhere.
-func (g importGraph) way(from string, target func(path string) bool, seen map[string]bool) []string {
+// packages in visited are not searched again.
+func (g importGraph) way(from string, target func(path string) bool, visited map[string]bool) []string {
 	if target(from) {
 		return []string{from}
 	}
-	seen[from] = true
+	visited[from] = true
 	for _, path := range slices.Sorted(maps.Keys(g[from].Imports)) {
 		next := g[from].Imports[path].PkgPath
-		if !seen[next] {
-			if rest := g.way(next, target, seen); rest != nil {
+		if !visited[next] {
+			if rest := g.way(next, target, visited); rest != nil {
 				return append([]string{from}, rest...)
 			}
 		}

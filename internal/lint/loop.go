@@ -117,7 +117,7 @@ func (w *walk) begin(r Root) {
 
 // enter queues an object that another one reaches.
 func (w *walk) enter(o, from types.Object) {
-	if _, seen := w.from[o]; !seen {
+	if _, reached := w.from[o]; !reached {
 		w.from[o] = from
 		w.queue = append(w.queue, o)
 	}

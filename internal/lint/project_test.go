@@ -313,7 +313,7 @@ func variables() map[string]string {
 		"internal/lint.forbidden":        table,
 		"internal/lint.shown":            table,
 		"internal/lint.orderFree":        table,
-		"shims.handle":                   "the codec caches what it knows of types in it, behind its own lock",
+		"shims.handle":                   "the codec caches the layouts of types in it, behind its own lock",
 	}
 }
 

@@ -131,7 +131,7 @@ func TestReload_underRequests(t *testing.T) {
 	must.NoError(t, <-done)
 }
 
-// A warning says what users other than the owner can do with the file, and no more.
+// A warning names what users other than the owner can do with the file, and no more.
 func TestOpen_warnsOfModes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -155,8 +155,8 @@ func client(t *testing.T, address, name string, roots authority, s *signed, vers
 	config.RootCAs.AddCert(roots.certificate)
 	if s != nil {
 		pair := result.Of(tls.X509KeyPair(s.certificate, s.key)).OK(t)
-		// Not Certificates: a client with that field sends only certificates that the server says
-		// it accepts, and an attacker could send others.
+		// Not Certificates: a client with that field sends only certificates of the authorities that the
+		// server names, and an attacker could send others.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)

@@ -398,7 +398,7 @@ func TestCluster_noLeader(t *testing.T) {
 	})
 }
 
-// Any server says which servers answer, since when they run and how far they are: with a leader, and
+// Any server reports which servers answer, since when they run and how far they are: with a leader, and
 // without one.
 func TestCluster_survey(t *testing.T) {
 	t.Parallel()

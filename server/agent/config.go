@@ -234,7 +234,7 @@ func (c *Config) validateAddresses() error {
 		return fmt.Errorf("Config.HTTPAddr: %w", err)
 	}
 	if !httpLocal && !c.AllowInsecure && c.Access == nil && (c.HTTPTLS == nil || c.HTTPTLS.ClientAuth != tls.RequireAndVerifyClientCert) {
-		return fmt.Errorf("every host could drain nodes at %s: set Config.Access, or a Config.HTTPTLS that demands certificates, or Config.AllowInsecure if you want that", c.HTTPAddr)
+		return fmt.Errorf("every host could drain nodes at %s: set Config.Access, or a Config.HTTPTLS that demands certificates, or Config.AllowInsecure to permit that", c.HTTPAddr)
 	}
 	if _, err := isLoopback(c.ServerAddr); err != nil {
 		return fmt.Errorf("Config.ServerAddr: %w", err)

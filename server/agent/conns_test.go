@@ -35,9 +35,10 @@ func newStranger(t *testing.T) stranger {
 // held counts connections that the server has not closed.
 type held struct{ open atomic.Int64 }
 
-// occupy opens connections, and holds them as long as the server lets them. To name a protocol of
-// the servers' port, say is not empty, and the stranger has the peer secret.
-func (s stranger) occupy(n int, address, say string) *held {
+// occupy opens connections, and holds them as long as the server lets them. If protocol is not empty, the
+// stranger has the peer secret, and sends protocol, the first byte that names a protocol of the servers'
+// port.
+func (s stranger) occupy(n int, address, protocol string) *held {
 	s.Helper()
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(s.from)}}
 	h := new(held)
@@ -47,9 +48,9 @@ func (s stranger) occupy(n int, address, say string) *held {
 		config := result.Of(agent.NewTestSecret().DialTLS(conn.RemoteAddr())).OK(s)
 		h.open.Add(1)
 		go func() {
-			if say != "" {
+			if protocol != "" {
 				conn = tls.Client(conn, config)
-				_, _ = io.WriteString(conn, say) // it may be refused already
+				_, _ = io.WriteString(conn, protocol) // it may be refused already
 			}
 			_, _ = io.Copy(io.Discard, conn)
 			h.open.Add(-1)
@@ -74,8 +75,8 @@ func TestAgent_strangerWithIdleConnections(t *testing.T) {
 	for _, a := range w.agents {
 		idle := them.occupy(3*bound, a.HTTPAddr(), "")
 		eventually(t, "the bound of the HTTP port", func() bool { return idle.open.Load() <= bound })
-		for say, bound := range map[string]int64{"": 32, "r": 32, "h": 64} { // nothing, and the protocols
-			some := them.occupy(150, a.ServerAddr(), say)
+		for protocol, bound := range map[string]int64{"": 32, "r": 32, "h": 64} { // nothing, and the protocols
+			some := them.occupy(150, a.ServerAddr(), protocol)
 			eventually(t, "the bound of the servers' port", func() bool { return some.open.Load() <= bound })
 		}
 	}

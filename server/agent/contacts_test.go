@@ -8,7 +8,8 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// A server knows the last contact with a silent server as long as it leads, and with its last leader.
+// A server has the time of its last contact with a silent server as long as it leads, and with its last
+// leader.
 func TestContacts(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -27,5 +28,5 @@ func TestContacts(t *testing.T) {
 	follower.observed(raft.LeaderObservation{}, at) // it leads no more
 	must.Eq(t, map[raft.ServerID]time.Time{"s2": at.Add(time.Hour)}, follower.last())
 	follower.observed(raft.LeaderObservation{LeaderID: "s3"}, at)
-	must.MapEmpty(t, follower.last(), must.Sprint("s3 knows better"))
+	must.MapEmpty(t, follower.last(), must.Sprint("s3 leads, and has the times"))
 }

@@ -103,7 +103,7 @@ func TestControllers_whoMayStillExecute(t *testing.T) {
 }
 
 // A controller fails, and every server shows why: the leader itself, and the others through the leader.
-func TestControllers_theErrorIsTold(t *testing.T) {
+func TestControllers_theErrorIsReported(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 3, nil)
 	leader := w.leader()

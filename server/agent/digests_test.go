@@ -75,7 +75,7 @@ func series(t *testing.T, a *agent.Agent, name string) string {
 	return found[1]
 }
 
-// stateOf is what the leader's list of servers says about a server's state.
+// stateOf is the state of a server in the leader's list of servers.
 func stateOf(t *testing.T, a *agent.Agent, name string) string {
 	t.Helper()
 	list, err := api(t, a).Servers().RaftConfiguration(t.Context())
@@ -90,8 +90,8 @@ func stateOf(t *testing.T, a *agent.Agent, name string) string {
 	return "unknown server"
 }
 
-// Servers with the same state say so. When one byte of one server's state is another, all say so:
-// that server's log and the leader's, the metric, and the list of servers. That server gives
+// Servers with the same state report that. When one byte of one server's state is another, all of these
+// report it: that server's log and the leader's, the metric, and the list of servers. That server gives
 // leadership away, now and whenever it is elected.
 func TestDigests(t *testing.T) {
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// Two servers with different states have no majority. All say that, and one of them leads on.
+// Two servers with different states have no majority. All report that, and one of them continues to lead.
 func TestDigests_withoutAMajority(t *testing.T) {
 	t.Parallel()
 	w, logs := comparing(t)

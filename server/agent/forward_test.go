@@ -49,8 +49,8 @@ func TestForward_queriesContinueOnTheNextLeader(t *testing.T) {
 	must.NoError(t, <-woken)
 }
 
-// When a leader is lost, the answer to a write that has reached it says that the write may have been
-// made. A write that has not reached it goes to the next leader.
+// When a leader is lost, the answer to a write that has reached it states that the write may have been made.
+// A write that has not reached it goes to the next leader.
 func TestForward_theLeaderIsLostDuringAWrite(t *testing.T) {
 	t.Parallel()
 	var slow atomic.Value // the name of the server that does not finish a write
@@ -113,7 +113,7 @@ func TestForward_theLeaderStopsAnswering(t *testing.T) {
 	result.Of(follower.NodeSide(id).Heartbeat(t.Context())).OK(t)
 }
 
-// A client that leaves a forwarded query is no fault of the leader: no warning says so.
+// A client that leaves a forwarded query is no fault of the leader: the log has no warning.
 func TestForward_aClientLeaves(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

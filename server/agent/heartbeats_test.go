@@ -113,7 +113,7 @@ func TestHeartbeats_missedAndReceivedAgain(t *testing.T) {
 	})
 }
 
-// A new leader does not know earlier heartbeats, so it waits for the longest TTL that a node may have.
+// A new leader has no record of earlier heartbeats, so it waits for the longest TTL that a node may have.
 // Then it marks silent nodes down.
 func TestHeartbeats_aNewLeaderStartsAllTimers(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 )
 
 // Another user of a server's machine reads and writes nothing in the data directory, which has the
-// secrets of nodes, also if the directory was made for everyone. Without a token he learns who leads, and
+// secrets of nodes, also if the directory existed with mode 0755. Without a token he learns who leads, and
 // no more.
 func TestSecurity_LocalUserOfAServer(t *testing.T) {
 	t.Parallel()
@@ -32,12 +32,12 @@ func TestSecurity_LocalUserOfAServer(t *testing.T) {
 	must.NoError(t, os.WriteFile(tokens, []byte(token.Line()+"\n"), 0o600))
 	known := result.Of(access.Open(tokens, nil)).OK(t)
 	base := t.TempDir()
-	made := filepath.Join(base, "made")
-	must.NoError(t, os.Mkdir(made, 0o755))
+	existing := filepath.Join(base, "existing")
+	must.NoError(t, os.Mkdir(existing, 0o755))
 	for _, open := range []string{filepath.Dir(base), base} {
 		must.NoError(t, os.Chmod(open, 0o755)) // the folder of the test must not be what keeps others out
 	}
-	for _, dir := range []string{filepath.Join(base, "data"), made} {
+	for _, dir := range []string{filepath.Join(base, "data"), existing} {
 		a := start(t, agent.Config{DataDir: dir, BootstrapExpect: 1, Access: known})
 		ready(t, a)
 		result.Of(a.Backend().Writer.RegisterNode(t.Context(), &cluster.Node{ID: "n1", SecretID: "hunter2", Status: cluster.NodeReady})).OK(t)

@@ -35,7 +35,7 @@ func TestMembership_promiseSurvivesARestart(t *testing.T) {
 	must.Eq(t, "of s1", a.membership.id())
 }
 
-// The removal of an unknown server is answered with ErrNotFound. A leaving server then knows that an
+// The removal of an unknown server is answered with ErrNotFound. For a leaving server this means that an
 // earlier request has removed it.
 func TestMembership_removalOfAnUnknownServer(t *testing.T) {
 	t.Parallel()

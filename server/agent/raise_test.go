@@ -39,7 +39,7 @@ func TestVersions_waitForAnAbsentServer(t *testing.T) {
 		}
 		return known
 	}
-	// The leader knows the versions of every server that answered. Each server knows its own.
+	// The leader has the versions of every server that answered. Each server has its own.
 	eventually(t, "the leader has the versions of both servers", func() bool { return understood("s1")+understood("s2") == 3 })
 	must.Zero(t, understood("s3"))
 	for _, a := range two {

@@ -55,7 +55,7 @@ func holdBy(t *testing.T, config apiclient.Config, n *cluster.Node) *reached {
 	t.Helper()
 	r := &reached{T: t, node: n, served: make(chan struct{})}
 	c := result.Of(apiclient.New(config)).OK(t)
-	eventually(t, "the server knows the node", func() bool {
+	eventually(t, "the server accepts a session of the node", func() bool {
 		end, err := c.NodeSide(n.ID).OpenSession(t.Context())
 		r.end = end
 		return err == nil

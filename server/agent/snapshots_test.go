@@ -120,8 +120,8 @@ func TestCluster_restoresASavedState(t *testing.T) {
 	must.NotNil(t, back.Server().Store().Snapshot().Node(testNode(25).ID))
 }
 
-// A restore refuses a file that is damaged, cut, foreign or of another version, with an error that
-// says so, and changes nothing.
+// A restore refuses a file that is damaged, cut, foreign or of another version, with an error that names the
+// reason, and changes nothing.
 func TestCluster_refusesBadSnapshots(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Config{BootstrapExpect: 1})
@@ -189,7 +189,7 @@ func isolatedRestore(t *testing.T, w *servers) (leader *agent.Agent, outcome <-c
 
 // A leader is cut off while it restores, and the others elect one that has the old state. Raft does
 // not take the restored state back: it would send entries for ever, or the old leader would skip them.
-// So the old leader fails, says what to do, and does not start again.
+// So the old leader fails with an error that names the remedy, and does not start again.
 func TestCluster_aLeaderIsLostDuringARestore(t *testing.T) {
 	t.Parallel()
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}

@@ -1,5 +1,5 @@
 // Command task is the raw_exec task that package bench measures. It creates the file
-// DIR/ALLOC.ready when it is ready for its signal, SIGINT. Then it runs for the given time, writes
+// DIR/ALLOC.ready when it is ready for its signal, SIGINT. Then it runs for TIME, writes
 // the times of the signal and of its end to DIR/ALLOC.end, in nanoseconds since 1970, and ends.
 //
 //	task DIR TIME

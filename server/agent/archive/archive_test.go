@@ -128,7 +128,7 @@ func TestRead_refusesOtherFiles(t *testing.T) {
 	}
 }
 
-// The error says whether the file, its version or the reader is the cause.
+// The error names the cause: the file, its version or the reader.
 func TestRead_errors(t *testing.T) {
 	t.Parallel()
 	refuse := func(cause error) error {

@@ -22,6 +22,5 @@
 //     back with it.
 //   - At most [Options].MaxWrites writes are in flight. The longest waiting ones are first.
 //
-// A new leader creates new timers. Each node gets the longest time that an earlier leader may
-// have given it.
+// A new leader creates new timers. Each node gets the longest time that it may have from an earlier leader.
 package heartbeat

@@ -38,8 +38,8 @@ func New(o Options, random *rand.Rand) *Timers {
 // Len returns the number of nodes with a timer or a write in flight.
 func (t *Timers) Len() int { return len(t.timers) }
 
-// Expect starts the timers of nodes that have none. Each timer waits for the longest TTL that an
-// earlier leader may have given in a cluster of this size, and the grace.
+// Expect starts the timers of nodes that have none. Each timer waits for the longest TTL that an earlier
+// leader may have sent in a cluster of this size, and the grace.
 func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
 	t.noteCall(now)
 	longest := 2*t.options.base(len(t.timers)+len(nodes)) + t.options.Grace

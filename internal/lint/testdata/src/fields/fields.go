@@ -38,8 +38,8 @@ type Other struct{ Field int }
 // Decide is the root.
 func Decide(r *Row, with Reader, o Other) bool {
 	r.Assigned = o.Field
-	made := Row{Unread: 1}
-	return r.ID != "" && r.Inner.method()+with.Read(r)+r.Promoted > 0 && r.Compared == made.Compared
+	created := Row{Unread: 1}
+	return r.ID != "" && r.Inner.method()+with.Read(r)+r.Promoted > 0 && r.Compared == created.Compared
 }
 
 // NotReached reads what no decision reads.

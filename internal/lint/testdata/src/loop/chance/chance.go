@@ -1,5 +1,4 @@
-// Package chance is a fixture: steps that are not the same twice, or that look
-// at the world outside.
+// Package chance is a fixture: steps that differ between two runs, or that read from outside.
 package chance
 
 import (
