@@ -7,7 +7,7 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// A route that only the reference has says so.
+// The answer to a route that only the reference has names the reason.
 func TestRoutes_notImplemented(t *testing.T) {
 	t.Parallel()
 	client := newFixture(t).client()
@@ -21,6 +21,6 @@ func TestRoutes_notImplemented(t *testing.T) {
 	must.ErrorContains(t, err, "501 (this server has no sessions with nodes)")
 	must.ErrorContains(t, client.Nodes().GC(string(nodeID(1)), nil), "501 (GET /v1/client/gc is not implemented: clients of this system do not implement this route")
 	jobs, _, err := client.Jobs().ListOptions(nil, &api.QueryOptions{Filter: "ParameterizedJob is not empty"})
-	must.NoError(t, err, must.Sprint("the command looks for the job that it dispatches"))
+	must.NoError(t, err, must.Sprint("the command lists the jobs before it dispatches one"))
 	must.SliceEmpty(t, jobs)
 }

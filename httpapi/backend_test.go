@@ -39,8 +39,8 @@ type fixture struct {
 	cluster string
 	// broken is the error of every write, or nil.
 	broken error
-	// follows says that this server does not lead; forwarded counts the requests that it
-	// passed on to leader, which may be nil.
+	// follows is true if this server does not lead; forwarded counts the requests that it passed on to
+	// leader, which may be nil.
 	follows   bool
 	leader    http.Handler
 	forwarded int

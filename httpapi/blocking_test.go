@@ -213,7 +213,7 @@ func TestBlocking_serverBehind(t *testing.T) {
 		w.drain(nodeID(1), cluster.DrainSpec{})
 		must.True(t, r.waits())
 		w.mark(1, cluster.MarkPaced)
-		must.True(t, r.waits(), must.Sprint("what the reader knows already"))
+		must.True(t, r.waits(), must.Sprint("what the reader has already"))
 		w.report(1, cluster.ClientComplete)
 		must.False(t, r.waits())
 		must.Eq(t, ahead+1, r.answer.index(t))

@@ -25,7 +25,7 @@ func TestClient(t *testing.T) {
 		Resources: cluster.Resources{CPU: 4000, MemoryMB: 4000, DiskMB: 10_000, GPU: 1000}, MaxAllocs: 5,
 	}
 	body := result.Of(json.Marshal(wire.NewRegistration(node))).OK(t)
-	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", secret).code, must.Sprint("no server knows it yet"))
+	must.Eq(t, 403, request(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", secret).code, must.Sprint("it is not registered yet"))
 	joined := decode[wire.HeartbeatResponse](t, request(t, "PUT", url+"/v1/client/"+id+"/register", string(body), "X-Nomad-Token", "writer-token"))
 	must.Eq(t, 10*time.Second, joined.HeartbeatTTL)
 	stored := w.State().Node(nodeID(1))

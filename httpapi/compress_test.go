@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
-// A large answer is compressed for a client that allows it, and says that it depends on that.
+// A large answer is compressed for a client that allows it. Its header Vary names what the answer depends on.
 func TestAnswer_gzip(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(20)

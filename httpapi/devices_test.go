@@ -78,8 +78,8 @@ func TestReferenceClient_Devices(t *testing.T) {
 	must.ErrorContains(t, err, "missing closing )")
 }
 
-// While the servers of a cluster are upgraded to the version with devices, a registration keeps the rest of
-// a job, and says so.
+// While the servers of a cluster are upgraded to the version with devices, a registration keeps the rest of a
+// job, and its answer has a warning.
 func TestReferenceClient_DevicesBeforeTheirVersion(t *testing.T) {
 	t.Parallel()
 	w := newOldFixture(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// A job waits for a driver, and says so. A client registers the driver, runs the task and reports its
-// state. All of it is read by the reference's client.
+// A job waits for a driver, and its evaluation has the reason. A client registers the driver, runs the task
+// and reports its state. All of it is read by the reference's client.
 func TestReferenceClient_Drivers(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -151,8 +151,8 @@ func TestReferenceClient_EnforceIndex(t *testing.T) {
 	must.Eq(t, 1, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Version)
 }
 
-// A job file names drivers. While the servers of a cluster are upgraded, its registration keeps what
-// the older servers would keep, and says so.
+// A job file names drivers. While the servers of a cluster are upgraded, its registration keeps what the
+// older servers would keep, and its answer has a warning.
 func TestReferenceClient_DriversBeforeTheirVersion(t *testing.T) {
 	t.Parallel()
 	w := newOldFixture(t)

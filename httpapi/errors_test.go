@@ -265,7 +265,7 @@ func TestErrors_keysTwice(t *testing.T) {
 	must.Eq(t, 200, request(t, "PUT", url+"/v1/node/"+uuid('a', 1)+"/drain", `{"DrainSpec":{},"Meta":{"a":"1","A":"2"}}`).code)
 }
 
-// The error of a write says whether to retry.
+// The error of a write states whether to retry.
 func TestErrors_writer(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)

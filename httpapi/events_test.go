@@ -132,8 +132,8 @@ func TestEvents_restore(t *testing.T) {
 	}
 }
 
-// Streams say every ten seconds that they are alive. They end without a leader. They are bounded, in
-// all and for each client: one client with many streams keeps no other out.
+// Streams send `{}` every ten seconds. They end without a leader. They are bounded, in all and for each
+// client: one client with many streams keeps no other out.
 func TestEvents_ends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

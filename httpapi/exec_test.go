@@ -71,7 +71,7 @@ func TestExec_ends(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*websocket.Conn) error{
 		"leaves":  func(c *websocket.Conn) error { return c.NetConn().Close() },
-		"says it": func(c *websocket.Conn) error { return c.WriteMessage(websocket.CloseMessage, nil) },
+		"closes":  func(c *websocket.Conn) error { return c.WriteMessage(websocket.CloseMessage, nil) },
 		"no JSON": func(c *websocket.Conn) error { return c.WriteMessage(websocket.TextMessage, []byte("{")) },
 		"long":    func(c *websocket.Conn) error { return c.WriteMessage(websocket.TextMessage, make([]byte, 2<<20)) },
 		"only header": func(c *websocket.Conn) error {

@@ -47,9 +47,9 @@ func tolerable(text string) bool {
 		strings.HasPrefix(text, "invalid scheduling eligibility ") || strings.HasPrefix(text, "node lookup failed: index error: ")
 }
 
-// hit sends a request, and checks what must hold for every request: no panic, no 5xx except those
-// of the reference's table, no change of the state unless the answer is 200, JSON if the header
-// says so, and a valid index.
+// hit sends a request, and checks what must hold for every request: no panic, no 5xx except those of the
+// reference's table, no change of the state unless the answer is 200, JSON if the header names it, and a
+// valid index.
 func hit(t *testing.T, w *fixture, method, target, body string) {
 	t.Helper()
 	h := w.handler(w.backend(), httpapi.Options{MaxBody: 1 << 16, MaxWait: time.Nanosecond})

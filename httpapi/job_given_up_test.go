@@ -50,8 +50,8 @@ func givenUp(t *testing.T, base, job string, headers ...string) map[string]wire.
 	return sum.GivenUp
 }
 
-// A job whose allocations have failed too often in a row says so, with the last failure, until its tasks
-// change.
+// The summary of a job whose allocations have failed too often in a row reports that, with the last failure,
+// until its tasks change.
 func TestJobSummary_givenUp(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).atNoon().nodes(2)
@@ -90,8 +90,8 @@ func TestJobSummary_givenUp(t *testing.T) {
 	must.MapEmpty(t, givenUp(t, base, "web", writer...))
 }
 
-// A client that reports no states of tasks says what it says of the allocation. Without a planner the answer
-// names no group.
+// If a client reports no states of tasks, the answer has the client's description of the allocation. Without
+// a planner the answer names no group.
 func TestJobSummary_givenUpWithoutStates(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).atNoon().nodes(1)

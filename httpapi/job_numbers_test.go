@@ -22,7 +22,7 @@ import (
 type jobNumber struct {
 	// body is the body of a registration with the number as #.
 	body string
-	// place is where a refusal says that the number is.
+	// place is how a refusal names the number.
 	place       string
 	least, most int64
 }

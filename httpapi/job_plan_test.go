@@ -21,7 +21,7 @@ func newJob(count, mhz int) *api.Job {
 	return api.NewServiceJob("web", "web", "global", 50).AddTaskGroup(api.NewTaskGroup("web", count).AddTask(task))
 }
 
-// A plan says what the registration then does, and writes nothing.
+// A plan reports what the registration then does, and writes nothing.
 func TestReferenceClient_JobPlan(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2) // each with room for four allocations of 1000 MHz
@@ -111,7 +111,7 @@ func TestJobPlan_updates(t *testing.T) {
 	must.Eq(t, map[string]uint64{"destroy": 1}, plan.Diff.TaskGroups[0].Updates)
 }
 
-// A server without a planner says so.
+// A server without a planner answers 501.
 func TestJobPlan_absent(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

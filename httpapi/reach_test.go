@@ -215,7 +215,7 @@ func TestReach_referenceClient(t *testing.T) {
 	must.Eq(t, 7, stats.Timestamp)
 	host := result.Of(r.reference("reader").Nodes().Stats(string(nodeID(1)), nil)).OK(t)
 	must.NotNil(t, host.Memory)
-	must.MapEmpty(t, r.last().query, must.Sprint("the client knows which node it is"))
+	must.MapEmpty(t, r.last().query, must.Sprint("the client gets no id of a node"))
 	files := result.Read(c.AllocFS().List(alloc, "/", nil)).OK(t)
 	must.Eq(t, "alloc", files[0].Name)
 	must.Eq(t, map[string][]string{"path": {"/"}}, r.last().query)
@@ -263,7 +263,7 @@ func TestSecurity_NoTokenLeavesTheServers(t *testing.T) {
 	must.Eq(t, []string{"Connection", "Content-Length", "Upgrade", "User-Agent"}, names)
 }
 
-// What cannot be answered says why, and what to do.
+// A refusal names the reason and the remedy.
 func TestReach_refuses(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)
@@ -312,7 +312,7 @@ func TestSecurity_StreamsCheckOrigin(t *testing.T) {
 	must.Eq(t, http.StatusOK, response.StatusCode)
 }
 
-// Parts of an answer arrive as the node sends them. A cut answer does not look complete.
+// Parts of an answer arrive as the node sends them. The caller can see that a cut answer is not complete.
 func TestReach_streams(t *testing.T) {
 	t.Parallel()
 	next := make(chan string)
@@ -402,7 +402,7 @@ func TestReach_manyStreams(t *testing.T) {
 	}
 }
 
-// A server that does not lead waits for an allocation that it does not know yet.
+// A server that does not lead waits for an allocation that it does not have yet.
 func TestReach_follower(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t, echoNode)

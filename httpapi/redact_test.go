@@ -70,8 +70,8 @@ func TestRedaction_EveryMethodIsKnown(t *testing.T) {
 	must.Eq(t, []string{"Alloc", "Allocs", "AllocsByJob", "AllocsByNode", "DrainRecord", "Drains", "DrainsByNode", "Job", "Jobs"}, found)
 }
 
-// What a client says of volumes may repeat an error of a plugin and the command of a process. A caller
-// that may only read sees the volumes and their paths without it: of an allocation, of a reason, in
+// A client's report of volumes may contain an error of a plugin and the command of a process. A caller
+// that may only read sees the volumes and their paths without these texts: of an allocation, of a reason, in
 // the record of a drain and in lists, after the drain's end too.
 func TestRedaction_volumes(t *testing.T) {
 	t.Parallel()

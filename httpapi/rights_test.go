@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file of the rights")
 
-// rightsFile says for every route who may use it.
+// rightsFile lists for every route who may use it.
 const rightsFile = "testdata/rights.txt"
 
 // Every route is tried by everyone. The golden file shows who may do what, and a new route changes it.

@@ -156,7 +156,7 @@ func TestSecurity_NodeToken(t *testing.T) {
 }
 
 // A thief of the secret of a node acts as that node: he reads its allocations with their environments,
-// reports them, and says again what the node is. He speaks for no other node, and neither ends a
+// reports them, and registers the node again. He speaks for no other node, and neither ends a
 // quarantine nor a drain.
 func TestSecurity_NodeSecret(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,7 @@ func askFor[T any](t *testing.T, url string) (out T) {
 	return out
 }
 
-// A blocked evaluation says what is short on how many nodes, and so does the one that made it.
+// A blocked evaluation reports what is short on how many nodes, and so does the evaluation that created it.
 func TestShortage(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).mixedNodes()
@@ -133,7 +133,7 @@ func train(w *fixture, name string, count, gpus int) *cluster.Job {
 	return w.Job(j)
 }
 
-// A blocked evaluation says which devices no node has, and how many are in use or unhealthy.
+// A blocked evaluation names the devices that no node has, and how many are in use or unhealthy.
 func TestShortage_devices(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(4)

@@ -27,8 +27,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// A caller without a valid token is refused before the body is read, a wait begins or the leader is
-// asked.
+// A caller without a valid token is refused before the body is read, a wait begins or the request is
+// forwarded to the leader.
 func TestStranger_costsNothing(t *testing.T) {
 	t.Parallel()
 	leader := newFixture(t).nodes(1)

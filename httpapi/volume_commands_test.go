@@ -190,7 +190,7 @@ func TestVolumeCommands_one(t *testing.T) {
 }
 
 // A registration with all fields of a file that the command has parsed: an unknown one is no error, and the
-// required topologies say where the volume is.
+// required topologies state where the volume is.
 func TestVolumeCommands_register(t *testing.T) {
 	t.Parallel()
 	_, server, c := storageCluster(t)
@@ -219,15 +219,15 @@ func TestVolumeCommands_register(t *testing.T) {
 	answer = result.Read(c.CSIVolumes().RegisterOpts(&api.CSIVolumeRegisterRequest{Volumes: []*api.CSIVolume{v}}, nil)).OK(t)
 	must.Eq(t, `the external id "vol-1" of plugin "disks" is also that of default/data, team/other: a claim of one volume does not exclude claims of another`, answer.Warnings)
 
-	// These commands need a controller that creates volumes. They are not supported, and say so.
+	// These commands need a controller that creates volumes. They are answered with 501.
 	for _, path := range []string{"PUT /v1/volume/csi/data/create", "DELETE /v1/volume/csi/data/delete", "GET /v1/volumes/external?plugin_id=disks", "GET /v1/volumes/snapshot", "PUT /v1/volume/host/create"} {
 		method, path, _ := strings.Cut(path, " ")
 		must.Eq(t, http.StatusNotImplemented, request(t, method, server.URL+path, `{"Volumes":[]}`).code, must.Sprint(path))
 	}
 }
 
-// A reader of one volume is woken by its claims and by what the answer says of them, and not by other
-// volumes. A claim that ends while no request waits is not missed.
+// A reader of one volume is woken by its claims and by a change of what the answer has of them, and not by
+// other volumes. A claim that ends while no request waits is not missed.
 func TestVolumeCommands_blocking(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpapi.Options{MaxWait: time.Hour}, func(t *testing.T, w *fixture, h http.Handler) {

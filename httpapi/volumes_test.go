@@ -98,8 +98,7 @@ func TestVolumes_CompatibleClient(t *testing.T) {
 	must.ErrorContains(t, err, "plugin not found")
 }
 
-// A node's client reads the volumes that it must mount with their secrets, and says what it has
-// unmounted.
+// A node's client reads the volumes that it must mount with their secrets, and reports what it has unmounted.
 func TestVolumes_NodeSide(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)
@@ -174,7 +173,7 @@ func TestVolumes_BadRequests(t *testing.T) {
 	}
 }
 
-// What a blocked evaluation says of a volume that is missing, and of one that another allocation has.
+// The reason in a blocked evaluation, for a volume that is missing and for one that another allocation has.
 func TestVolumes_Shortages(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)

@@ -186,11 +186,11 @@ func TestAlloc_Exec_nextAddress(t *testing.T) {
 	}))
 	t.Cleanup(hangsUp.Close)
 	for name, c := range map[string]struct{ first, want string }{
-		"does not run":  {closed.URL, ""},
-		"stops":         {refusing(http.StatusServiceUnavailable), ""},
-		"refuses":       {refusing(http.StatusConflict), "Unexpected response code: 409 (why)"},
-		"does not know": {refusing(http.StatusNotImplemented), "Unexpected response code: 501 (why)"},
-		"hangs up":      {hangsUp.URL, "EOF"},
+		"does not run": {closed.URL, ""},
+		"stops":        {refusing(http.StatusServiceUnavailable), ""},
+		"refuses":      {refusing(http.StatusConflict), "Unexpected response code: 409 (why)"},
+		"has no route": {refusing(http.StatusNotImplemented), "Unexpected response code: 501 (why)"},
+		"hangs up":     {hangsUp.URL, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

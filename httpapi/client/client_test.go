@@ -134,7 +134,7 @@ func TestClient_calls(t *testing.T) {
 	}
 }
 
-// The error of a refused request has the server's text, and says whether a retry can help.
+// The error of a refused request has the server's text, and reports whether a retry can help.
 func TestClient_errors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

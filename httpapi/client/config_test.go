@@ -67,8 +67,8 @@ func TestNew_address(t *testing.T) {
 	}
 }
 
-// A server is trusted if an authority in the given file or folder, or in the system without them,
-// signed its certificate.
+// A server is trusted if an authority signed its certificate: one in the configured file or folder, or one of
+// the system if neither is configured.
 func TestNew_trust(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }))

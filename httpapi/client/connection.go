@@ -352,7 +352,7 @@ func (a *answer) Close() error {
 	return a.ReadCloser.Close()
 }
 
-// cause is the reason of a failure: one of ours, or the given error.
+// cause is the reason of a failure: the reason for which we ended the request, or err.
 func (a *answer) cause(err error) error {
 	if ours := context.Cause(a.ctx); a.parent.Err() == nil && ours != nil {
 		return fmt.Errorf("%s %s: %w", a.request.method, a.request.at.base.JoinPath(a.request.path), ours)

@@ -55,7 +55,7 @@ func silent(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// says is a server that gives an answer.
+// answers is a server that gives an answer.
 func answers(status int, body string) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
 		sent(r)
@@ -122,7 +122,7 @@ func TestClient_nextAddress(t *testing.T) {
 		"a read, s1 is silent":           {first: silent, call: read, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: 10 * time.Second},
 		"a read, s1 has no leader":       {first: answers(500, noLeader), call: read, requests: []string{"GET s1", "GET s2"}},
 		"a read, s1 stops":               {first: answers(503, "the server stops"), call: read, requests: []string{"GET s1", "GET s2"}},
-		"a read, s1 does not know it":    {first: answers(404, "node not found"), call: read, requests: []string{"GET s1"}, failed: "404"},
+		"a read, s1 does not have it":    {first: answers(404, "node not found"), call: read, requests: []string{"GET s1"}, failed: "404"},
 		"a blocking read, s1 is silent":  {first: silent, call: watch, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: time.Second + time.Second/16 + staleLimit},
 		"a write, s1 refuses":            {first: refuses, call: write(""), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
 		"a write, s1 resets":             {first: resets, call: write(""), requests: []string{"PUT s1"}, failed: "EOF"},
@@ -219,7 +219,7 @@ func TestClient_silentWithinAnAnswer(t *testing.T) {
 	})
 }
 
-// A server that knows no leader answers, but may be cut off from the others: the next read goes to
+// A server without a leader answers, but may be cut off from the others: the next read goes to
 // the next address, without a report.
 func TestClient_serverWithoutLeader(t *testing.T) {
 	t.Parallel()

@@ -138,8 +138,8 @@ func TestNodeAllocs_Reported(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"b"}, held(&n), must.Sprint("an older state was restored, and the report is gone"))
 }
 
-// A client that has a row keeps it if it cannot read the newer one, and learns the stop. It reports others
-// as failed until the servers know it.
+// A client that has a row keeps it if it cannot read the newer one, and learns the stop. It reports others as
+// failed until the servers have the report.
 func TestNodeAllocs_unreadable(t *testing.T) {
 	t.Parallel()
 	var n client.NodeAllocs
@@ -175,8 +175,8 @@ func TestNodeAllocs_unreadable(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a", "e"}, held(&n))
 }
 
-// A node's client names the state that it knows. An older server ignores the question, and answers
-// with all allocations.
+// A node's client names the state that it has. An older server ignores the parameters, and answers with all
+// allocations.
 func TestNodeSide_Changes(t *testing.T) {
 	t.Parallel()
 	c, last := answering(t, client.Config{Token: "secret"}, http.StatusOK, map[string]string{"X-Nomad-Index": "17"},

@@ -77,10 +77,10 @@ type Unreadable struct {
 	Reason string
 }
 
-// Changes reads what the servers have changed of the node's allocations since a state, and waits
-// for a change, up to the given time. Reports of the client are no change. Without a known state it
-// reads all allocations, and does not wait. The answer is complete, too, if the servers do not have the
-// changes since that state: for example because an older state was restored.
+// Changes reads what the servers have changed of the node's allocations since a state, and waits for a
+// change, for at most wait. Reports of the client are no change. Without a known state it reads all
+// allocations, and does not wait. The answer is complete, too, if the servers do not have the changes since
+// that state: for example because an older state was restored.
 func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) (Changes, error) {
 	values := Query{Index: since.Index, Wait: wait}.values()
 	values.Set("changes", since.ClusterID)

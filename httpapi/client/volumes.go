@@ -75,8 +75,8 @@ type ClaimedVolume struct {
 	Claims []*cluster.VolumeClaim
 }
 
-// Volumes reads the volumes that allocations on the node claim, and waits for a change after the
-// index, up to the given time. An index of zero does not wait.
+// Volumes reads the volumes that allocations on the node claim, and waits for a change after the index, for
+// at most wait. With index zero it does not wait.
 func (s NodeSide) Volumes(ctx context.Context, index uint64, wait time.Duration) ([]ClaimedVolume, uint64, error) {
 	return s.volumes(ctx, Query{Index: index, Wait: wait}.values())
 }

@@ -77,7 +77,7 @@ func (p *place) read(text []byte, at int) (next int) {
 	return at + 1
 }
 
-// Deeper returns the path of the first array or object below the given depth, such as
+// Deeper returns the path of the first array or object that is deeper than most, such as
 // "Job.TaskGroups[0].Meta", or false if the text has none. The path of a text that is no JSON may be
 // wrong. A path names only the first levels, and only the start of a long key.
 func Deeper(text []byte, most int) (path string, found bool) {

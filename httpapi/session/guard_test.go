@@ -13,21 +13,21 @@ func frame(kind byte, length int, data []byte) []byte {
 	return append([]byte{0, kind, 0, 1, 0, 0, 0, 2, byte(length >> 24), byte(length >> 16), byte(length >> 8), byte(length)}, data...)
 }
 
-// Only frames count as pings, and not data that looks like pings. The size of the parts does not matter.
+// Only frames count as pings, and not data with the bytes of pings. The size of the parts does not matter.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	ping := frame(framePing, 7, nil)
-	looksLikePings := frame(frameData, 120*frameHeader, bytes.Repeat(ping, 120))
+	bytesOfPings := frame(frameData, 120*frameHeader, bytes.Repeat(ping, 120))
 	windows := bytes.Repeat(frame(1, 500, nil), 1000)
 	few := bytes.Repeat(ping, maxPings)
 	for name, c := range map[string]struct {
 		bytes []byte
 		allow bool
 	}{
-		"data":          {looksLikePings, true},
+		"data":          {bytesOfPings, true},
 		"windows":       {windows, true},
-		"few pings":     {append(few, looksLikePings...), true},
-		"many pings":    {append(append(looksLikePings, few...), ping...), false},
+		"few pings":     {append(few, bytesOfPings...), true},
+		"many pings":    {append(append(bytesOfPings, few...), ping...), false},
 		"a half header": {ping[:5], true},
 	} {
 		t.Run(name, func(t *testing.T) {

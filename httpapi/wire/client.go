@@ -41,7 +41,7 @@ type AllocReport struct {
 	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on the
 	// node, or nil: then those of the last report stay.
 	VolumeHolds *VolumeHolds `json:",omitempty"`
-	// Healthy is nil while there is no verdict; HealthyAt is when it was given.
+	// Healthy is nil while there is no verdict; HealthyAt is the time of the verdict.
 	Healthy   *bool
 	HealthyAt Time
 }

@@ -269,8 +269,8 @@ type GroupSummary struct {
 // JobRegisterRequest is the body of PUT /v1/jobs and PUT /v1/job/{id}.
 type JobRegisterRequest struct {
 	Job *Job
-	// EnforceIndex refuses the registration unless the job's JobModifyIndex is the one
-	// given; zero is a job that does not exist.
+	// EnforceIndex refuses the registration unless the job's modify index is JobModifyIndex; zero is a job
+	// that does not exist.
 	EnforceIndex   bool   `json:",omitempty"`
 	JobModifyIndex uint64 `json:",omitempty"`
 }
