@@ -183,7 +183,7 @@ var (
 	ErrInUse = errors.New("volume in use")
 	// ErrForbidden: the caller may not do that.
 	ErrForbidden = errors.New("permission denied")
-	// ErrTooLarge: the change is too large to be written. Ask for less.
+	// ErrTooLarge: the change is too large to be written. Request less.
 	ErrTooLarge = errors.New("too large")
 	// ErrBadSnapshot: a snapshot was refused, and nothing has changed. The text describes why.
 	ErrBadSnapshot = errors.New("the snapshot was refused, and nothing has changed")
