@@ -7,7 +7,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// allocRunner runs one allocation.
 type allocRunner struct {
 	core  *Core
 	rec   *Record

@@ -17,7 +17,6 @@ type devices struct {
 	all []*devicePlugin
 }
 
-// devicePlugin is the state of one device plugin.
 type devicePlugin struct {
 	process
 	// groups are from the newest report, which may be from an earlier process of the plugin.
@@ -112,7 +111,7 @@ func sameGroup(a, b *cluster.DeviceGroup) bool {
 
 // reportedGroups returns the devices as the client reports them to the servers, sorted by kind. If
 // several plugins have devices of one kind, it returns only the devices of the first plugin,
-// because the client cannot find out whether the plugins report the same devices.
+// because the client cannot detect whether the plugins report the same devices.
 func (d *devices) reportedGroups() []*cluster.DeviceGroup {
 	var all []*cluster.DeviceGroup
 	for _, p := range d.all {

@@ -17,7 +17,6 @@ type drivers struct {
 	foreign bool
 }
 
-// driverState is the state of one driver.
 type driverState struct {
 	process
 	name         string

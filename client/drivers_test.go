@@ -34,7 +34,6 @@ func TestCore_unhealthyDriverStopsTasks(t *testing.T) {
 	must.EqOp(t, 3*time.Second, process.ended-process.signaled)
 }
 
-// health returns the published state of the driver.
 func health(n *node) *cluster.DriverInfo { return n.published[len(n.published)-1].Drivers["mock"] }
 
 // The health of a driver and of devices has the reason for which their process ended. Regression: an

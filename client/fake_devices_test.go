@@ -43,7 +43,6 @@ type deviceScript struct {
 	dies   bool // the plugin dies once
 }
 
-// toy is the kind of the devices.
 var toy = cluster.DeviceKind{Vendor: "acme", Type: "toy", Name: "t1"}
 
 // install installs a device plugin with healthy devices on the node.
@@ -79,7 +78,6 @@ func (d *deviceTable) ownedBy(alloc cluster.AllocID) (ids []string) {
 	return ids
 }
 
-// clean frees the devices of a task.
 func (d *deviceTable) clean(ref client.TaskRef) {
 	for _, row := range d.rows {
 		if row.owner.Alloc == ref.Alloc && row.owner.Task == ref.Task {
@@ -202,7 +200,6 @@ func (n *node) useDevices(t *task, parts []device.Part) {
 	}
 }
 
-// withDevices assigns devices to a task of an allocation.
 func withDevices(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
 	if a.Devices == nil {
 		a.Devices = &cluster.AssignedDevices{}

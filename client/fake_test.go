@@ -94,7 +94,6 @@ type event struct {
 	do    func()
 }
 
-// pluginProcess is the process of a plugin.
 type pluginProcess struct {
 	node       *node
 	plugin     client.Plugin
@@ -107,7 +106,6 @@ type pluginProcess struct {
 	hanging []func()
 }
 
-// runs reports whether this process runs.
 func (p *pluginProcess) runs(generation client.Generation) bool {
 	return !p.down && p.generation == generation
 }
@@ -262,7 +260,6 @@ func (n *node) startCore() {
 	n.core = core
 }
 
-// place places an allocation on the node.
 func (n *node) place(a *cluster.Allocation) {
 	n.index++
 	a.AllocModifyIndex = n.index
@@ -792,7 +789,6 @@ func sendSignal(n *node, t *task, grace time.Duration, generation client.Generat
 	})
 }
 
-// answerStops answers the calls that stop a task.
 func answerStops(n *node, t *task) {
 	stoppers := t.stoppers
 	t.stoppers = nil

@@ -138,7 +138,7 @@ func (st *fakeStorage) published() []scripted.Mount {
 	return slices.DeleteFunc(st.Mounts(), func(m scripted.Mount) bool { return m.Alloc == "" })
 }
 
-// reboot empties what a machine that restarts forgets.
+// reboot removes what a machine loses at a restart.
 func (st *fakeStorage) reboot() {
 	st.machine.Halt()
 	st.Halt()
@@ -328,7 +328,6 @@ func withVolumes(a *cluster.Allocation, ids ...cluster.VolumeID) *cluster.Alloca
 
 var manyWriters = cluster.VolumeCapability{Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem}
 
-// pluginTask is the task of a storage plugin.
 func pluginTask(name string) *cluster.Task {
 	return &cluster.Task{Name: name, KillTimeout: 5 * time.Second, StoragePlugin: true, CSIPlugin: &cluster.CSIPlugin{ID: "disks", Type: cluster.PluginMonolith}}
 }

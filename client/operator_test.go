@@ -24,7 +24,6 @@ func (n *node) restart(id cluster.AllocID, task string, all bool) *requested {
 	return a
 }
 
-// taskState returns the reported state of a task.
 func (n *node) taskState(id cluster.AllocID, name string) cluster.TaskState {
 	s := n.servers[id].TaskStates.State(name)
 	must.NotNil(n.t, s)

@@ -33,7 +33,6 @@ type publisher struct {
 // firstPublish is the longest wait for the first fingerprints of all plugins.
 const firstPublish = 10 * time.Second
 
-// facts returns the present facts.
 func (p *publisher) facts() NodeFacts {
 	c := p.core
 	return NodeFacts{Drivers: c.drivers.infos(), Devices: c.devices.reportedGroups(), DeviceProblems: c.devices.problems()}

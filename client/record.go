@@ -20,7 +20,7 @@ type Record struct {
 	// ClusterID names the cluster that placed the allocation.
 	ClusterID string
 	BootID    string
-	// Received is when the client first saw the allocation.
+	// Received is when the client first received the allocation.
 	Received time.Duration
 	// Stopping: the servers or the client stop the allocation, since StopBegan and because of
 	// StopReason.

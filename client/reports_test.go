@@ -44,7 +44,6 @@ func (w *weigher) Report(reports []cluster.AllocReport, reply func(bool)) {
 	w.shell.Report(reports, reply)
 }
 
-// newWeigher returns a node with a weigher.
 func newWeigher(t *testing.T) (*node, *weigher) {
 	n, w := newNode(t), &weigher{t: t}
 	n.wrap = func(s *shell) client.Shell {

@@ -44,5 +44,4 @@ func (s *saves) answered(err error) {
 	s.flight = 0
 }
 
-// busy reports whether a save is in flight.
 func (s *saves) busy() bool { return s.flight != 0 }

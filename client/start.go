@@ -45,8 +45,7 @@ type taskStart struct {
 	// defaultSignal is set.
 	stopRequested, defaultSignal bool
 	kills                        killing
-	// driverEvents counts the events of the driver.
-	driverEvents driverEvents
+	driverEvents                 driverEvents
 
 	// followers are called when the start ends.
 	followers []*follower
@@ -150,7 +149,6 @@ func (s *taskStart) awaitAnswer() {
 	}
 }
 
-// answered handles the answer to a start.
 func (s *taskStart) answered(handle driver.Handle, err error) {
 	now := s.t.core().now
 	if err == nil {

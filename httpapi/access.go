@@ -78,7 +78,6 @@ func (q *request) stillAllowed() bool {
 	return q.identify() == nil && q.author == began
 }
 
-// metBy reports whether an identity has the right.
 func (r right) metBy(who Identity) bool {
 	switch r {
 	case needsRead:

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
-// tokens maps tokens to identities.
 type tokens map[string]httpapi.Identity
 
 func (all tokens) Identify(token string) (httpapi.Identity, bool) {

@@ -207,7 +207,7 @@ func listNodeChanges(q *request) error {
 	})
 }
 
-// changes are what a node's client has to learn of one state.
+// changes are what a node's client has to receive of one state.
 type changes struct {
 	state   State
 	cluster string
@@ -235,7 +235,7 @@ func (c *changes) read(id cluster.NodeID, since uint64) {
 	}
 }
 
-// any reports whether the client has to learn something.
+// any reports whether the client has to receive something.
 func (c *changes) any() bool { return c.complete || len(c.rows) > 0 || c.live != nil }
 
 // answer returns the answer, and sets its index: that of the state, so that the client does not send a request

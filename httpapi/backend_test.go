@@ -35,7 +35,6 @@ type fixture struct {
 	evals int
 	// servers are the raft configuration; the first leads.
 	servers []httpapi.Member
-	// cluster is the id of the cluster.
 	cluster string
 	// broken is the error of every write, or nil.
 	broken error
@@ -85,7 +84,6 @@ func guarded(w *fixture) httpapi.Backend {
 	return b
 }
 
-// serve serves the API.
 func (w *fixture) serve(o httpapi.Options) *httptest.Server { return w.serveAs(w.backend(), o) }
 
 func (w *fixture) serveAs(b httpapi.Backend, o httpapi.Options) *httptest.Server {

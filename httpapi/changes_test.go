@@ -37,7 +37,7 @@ func idsOf(c wire.AllocChanges) []string {
 	return ids
 }
 
-// A node's client learns what the servers change, each change once, and sleeps through its own
+// A node's client receives what the servers change, each change once, and sleeps through its own
 // reports and the work of other nodes.
 func TestChanges(t *testing.T) {
 	t.Parallel()

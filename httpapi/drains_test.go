@@ -85,7 +85,7 @@ func TestDrain_disabledTooLate(t *testing.T) {
 	must.Eq(t, "d1", done.DrainID)
 }
 
-// A repeated request gets the answer of the first: a monitor that starts there sees what happened
+// A repeated request gets the answer of the first: a monitor that starts there reads what happened
 // since, and does not wait.
 func TestDrain_repeated(t *testing.T) {
 	t.Parallel()

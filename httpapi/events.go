@@ -142,7 +142,7 @@ func (s *stream) write(lines []wire.Events) error {
 	return http.NewResponseController(s.q.w).Flush()
 }
 
-// events returns the changes since the last state, by index, and remembers the new one.
+// events returns the changes since the last state, by index, and keeps the new one for the next call.
 func (s *stream) events(state State) []wire.Events {
 	var all []wire.Event
 	add := func(index uint64, topic, kind, key string, payload wire.EventPayload, filterKeys ...string) {

@@ -107,7 +107,6 @@ func newFillCheck(t *testing.T) *fillCheck {
 	return &fillCheck{t: t, bad: map[string]bool{}, used: map[string]bool{}}
 }
 
-// answer walks the answer of a route.
 func (c *fillCheck) answer(route string, v any) { c.walk(route, "", reflect.ValueOf(v)) }
 
 // walk walks a value. Field is the "Type.Field" that has it.
@@ -248,7 +247,6 @@ type read struct {
 	call  func(*api.Client) (any, error)
 }
 
-// of returns the answer of a call.
 func of[T any](answer T, _ *api.QueryMeta, err error) (any, error) { return answer, err }
 
 // reads are the calls for each thing that the routes of the compatible API answer with.

@@ -27,7 +27,6 @@ func uuid(kind byte, n int) string { return fmt.Sprintf("%c%07x-aaaa-bbbb-cccc-0
 func nodeID(n int) cluster.NodeID   { return cluster.NodeID(uuid('a', n)) }
 func allocID(n int) cluster.AllocID { return cluster.AllocID(uuid('b', n)) }
 
-// secretOf is a node's secret.
 func secretOf(id cluster.NodeID) string { return "secret-" + string(id) }
 
 // nodes registers the first n nodes, ready.
@@ -90,7 +89,6 @@ func (w *fixture) report(n int, s cluster.ClientStatus) uint64 {
 	return w.Index
 }
 
-// drain starts the drain of a node.
 func (w *fixture) drain(id cluster.NodeID, spec cluster.DrainSpec) uint64 {
 	w.Helper()
 	w.Drain(id, &spec)
@@ -107,7 +105,6 @@ func (w *fixture) mark(n int, class cluster.MarkClass) uint64 {
 	}})
 }
 
-// end ends the drain of a node.
 func (w *fixture) end(id cluster.NodeID) uint64 {
 	w.Helper()
 	must.SliceLen(w, 1, w.Complete(id).Ended)

@@ -120,14 +120,14 @@ func beginAnswer(w http.ResponseWriter, within time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within)) // a recorder of a test has none
 }
 
-// recorder remembers the status code of an answer, and when it has to be taken.
+// recorder keeps the status code of an answer, and when it has to be taken.
 type recorder struct {
 	http.ResponseWriter
 	answer time.Duration // the time for taking the answer
 	code   int           // zero until the header is written
 }
 
-// WriteHeader remembers the first code that is not informational.
+// WriteHeader keeps the first code that is not informational.
 func (r *recorder) WriteHeader(code int) {
 	if r.code == 0 && code >= 200 {
 		r.code = code

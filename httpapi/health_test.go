@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
-// Load balancers learn whether the server has a leader.
+// Load balancers can read whether the server has a leader.
 func TestReferenceClient_health(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

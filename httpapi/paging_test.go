@@ -18,7 +18,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// decode decodes an answer.
 func decode[T any](t testing.TB, a answer) (v T) {
 	t.Helper()
 	must.Eq(t, 200, a.code, must.Sprint(a.body))
@@ -27,7 +26,6 @@ func decode[T any](t testing.TB, a answer) (v T) {
 	return v
 }
 
-// ided is anything with an id.
 type ided struct{ ID string }
 
 // pages reads all pages of a list, and returns the ids of each.
@@ -73,7 +71,7 @@ func TestPages_nodes(t *testing.T) {
 
 func escape(text string) string { return url.QueryEscape(text) }
 
-// A filter sees the full node, not only the fields of the list.
+// A filter reads the full node, not only the fields of the list.
 func TestFilter_nodes(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(4)

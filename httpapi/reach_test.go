@@ -28,7 +28,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// heldSessions are the sessions of one server.
 type heldSessions struct {
 	mu   sync.Mutex
 	held map[cluster.NodeID]*session.ServerEnd

@@ -174,7 +174,6 @@ func (r route) asFile() route {
 	return r
 }
 
-// allowed are the time limits of the route.
 func (r route) allowed() times {
 	if r.bulk {
 		return times{body: snapshotTime, answer: snapshotTime}
@@ -206,7 +205,6 @@ func (r route) here(needs right) route {
 	return r
 }
 
-// methods are the methods of the route.
 func (r route) methods() []string {
 	if r.method == http.MethodPut {
 		return []string{http.MethodPut, http.MethodPost}

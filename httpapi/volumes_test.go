@@ -48,7 +48,7 @@ func volumeJob() *api.Job {
 	return job.AddTaskGroup(group)
 }
 
-// The compatible client registers a volume and a job that uses it, sees the claim and the plugin, and
+// The compatible client registers a volume and a job that uses it, reads the claim and the plugin, and
 // deregisters the volume.
 func TestVolumes_CompatibleClient(t *testing.T) {
 	t.Parallel()

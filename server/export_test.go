@@ -2,7 +2,7 @@ package server
 
 import "github.com/hashicorp/raft"
 
-// Cut cuts a server off from all others. It runs on, and does not notice at once.
+// Cut cuts a server off from all others. It runs on, and does not detect that at once.
 func (g *Group) Cut(s *Server) {
 	cut := s.config.Transport.(*raft.InmemTransport)
 	cut.DisconnectAll()

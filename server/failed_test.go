@@ -18,7 +18,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// stores are the stores of a server.
 type stores struct {
 	log       *raft.InmemStore
 	snapshots raft.SnapshotStore

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
 
-// indexes are the indexes of the snapshots in a store.
 func indexes(t *testing.T, store raft.SnapshotStore) (indexes []uint64) {
 	t.Helper()
 	list := result.Of(store.List()).OK(t)

@@ -34,7 +34,6 @@ type pluginEnv struct {
 	Body hcl.Body `hcl:",remain"`
 }
 
-// read reads the variables of a plugin.
 func (b *pluginEnv) read(r *reader) map[string]string {
 	if b == nil {
 		return nil

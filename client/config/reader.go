@@ -35,7 +35,6 @@ func decode[T any](r *reader, at hcl.Expression, to *T) bool {
 	return !found.HasErrors()
 }
 
-// text reads a text.
 func (r *reader) text(at hcl.Expression, otherwise string) string {
 	var text string
 	if decode(r, at, &text) {

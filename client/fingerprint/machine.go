@@ -32,7 +32,7 @@ type Machine struct {
 	Resources cluster.Resources
 }
 
-// Take finds out about this machine. It fails if processors, memory or disk are unknown: without them
+// Take reads the facts of this machine. It fails if processors, memory or disk are unknown: without them
 // no capacity can be reported. Other facts that cannot be read are left out.
 func Take(o Options) (*Machine, error) {
 	if o.Root == "" {

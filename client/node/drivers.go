@@ -18,7 +18,6 @@ type driverInstance interface {
 	driver.Driver
 }
 
-// drivers are the drivers of the node.
 type drivers struct {
 	supervised[driverInstance]
 	trust *trust
@@ -74,7 +73,7 @@ func (d *drivers) fingerprints(b *begun[driverInstance]) {
 }
 
 // listen posts and logs the events of a driver. It opens the stream only once, because released plugins do
-// not notice when a reader closes it.
+// not detect when a reader closes it.
 func (d *drivers) listen(b *begun[driverInstance]) {
 	err := b.present.Events(b.ctx, func(e driver.Event) {
 		d.logger.Info("a driver reports an event of a task", "driver", b.plugin.name, "task", string(e.Task), "message", e.Message)

@@ -78,7 +78,6 @@ func newHTTPServers(c config.Servers, self identity) (*httpServers, error) {
 	return s, nil
 }
 
-// client returns a client of the server with this token.
 func (s httpServer) client(token string) (*api.Client, error) {
 	c := s.config
 	c.Token = token

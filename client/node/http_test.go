@@ -19,7 +19,6 @@ import (
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 )
 
-// newServers returns servers with this handler.
 func newServers(t *testing.T, handlers ...http.HandlerFunc) *httpServers {
 	t.Helper()
 	var c config.Servers

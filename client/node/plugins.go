@@ -114,7 +114,6 @@ func (p *pluginProgram) launch(ctx context.Context) (*host.Instance, error) {
 	return p.launchNow(ctx)
 }
 
-// launchNow launches the plugin.
 func (p *pluginProgram) launchNow(ctx context.Context) (*host.Instance, error) {
 	i, err := p.host.Launch(ctx, p.record.Process, func(r host.Record) error {
 		p.record.Process = r

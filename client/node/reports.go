@@ -67,7 +67,6 @@ func (r *reports[T]) listen(ctx context.Context, open func(context.Context, func
 	}
 }
 
-// keep stores a report.
 func (r *reports[T]) keep(value T) {
 	if r.last != nil && reflect.DeepEqual(*r.last, value) {
 		return

@@ -229,7 +229,6 @@ type controllers struct{ storage *storagePlugins }
 
 var _ nodeapi.Storage = (*controllers)(nil)
 
-// call calls a controller.
 func (c *controllers) call(ctx context.Context, id cluster.PluginID, f func(context.Context, storagePlugin) error) error {
 	p, err := c.storage.plugin(id, cluster.PluginType.Controller)
 	if err != nil {

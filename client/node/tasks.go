@@ -103,12 +103,10 @@ func (t *tasks) ownerOf(alloc *cluster.Allocation, group *cluster.TaskGroup, tas
 	return name
 }
 
-// remove removes the folders of an allocation.
 func (t *tasks) remove(ctx context.Context, alloc cluster.AllocID) error {
 	return t.dirs.Remove(ctx, string(alloc))
 }
 
-// logOf returns the place of a task's logs.
 func (t *tasks) logOf(alloc cluster.AllocID, task string) logPlace {
 	return logPlace{folder: t.dirs.Logs(string(alloc)), task: allocdir.TaskFolder(task)}
 }

@@ -59,7 +59,6 @@ type volumes struct {
 
 var _ volume.Shell = (*volumes)(nil)
 
-// recordID is the id of a volume's record.
 func recordID(k cluster.VolumeKey) string {
 	return strconv.Quote(string(k.Namespace)) + strconv.Quote(string(k.ID))
 }

@@ -194,7 +194,6 @@ func (w *volumeWorld) completes(pids []int, allocs ...*cluster.Allocation) {
 	w.stop()
 }
 
-// mounted returns the mounts of the node.
 func (w *volumeWorld) mounted() []string {
 	table, err := mounts.Read()
 	must.NoError(w, err)
@@ -215,7 +214,6 @@ func (w *volumeWorld) newAlloc(group *cluster.TaskGroup, t cluster.JobType, comm
 	return a
 }
 
-// plugin returns an allocation of the storage plugin.
 func (w *volumeWorld) plugin() *cluster.Allocation {
 	again := &cluster.RestartPolicy{Attempts: 10, Interval: time.Minute, Delay: 100 * time.Millisecond, Mode: cluster.RestartDelay}
 	return w.newAlloc(&cluster.TaskGroup{RestartPolicy: again, Tasks: []*cluster.Task{{

@@ -76,7 +76,6 @@ func (h *Handler) exec(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// execRequest checks a request.
 func (h *Handler) execRequest(r *http.Request) (q execRequest, err error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -117,7 +117,6 @@ func (h *reader) part(w http.ResponseWriter, r *http.Request, offset, limit int6
 	return h.copyTo(f, io.NewSectionReader(file, offset, length))
 }
 
-// open opens the file of a request.
 func (h *reader) open(r *http.Request) (*allocdir.File, fs.FileInfo, error) {
 	alloc, name, q := target(r)
 	if q.err != nil {

@@ -24,7 +24,6 @@ type badFrame struct{ why string }
 
 func (b *badFrame) Error() string { return b.why }
 
-// frameReader reads frames.
 type frameReader struct{ lines *bufio.Reader }
 
 func newFrameReader(r *bufio.Reader) *frameReader { return &frameReader{lines: r} }

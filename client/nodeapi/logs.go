@@ -24,7 +24,6 @@ type logRequest struct {
 	file string
 }
 
-// logRequestOf reads a request.
 func logRequestOf(alloc string, q *query) (*logRequest, error) {
 	l := &logRequest{alloc: alloc, task: q.text("task"), stream: q.text("type"), file: strings.TrimPrefix(q.text("file"), logFolder)}
 	if l.task == "" {

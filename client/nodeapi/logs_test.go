@@ -84,7 +84,7 @@ func TestLogs_follow(t *testing.T) {
 	s.ends()
 }
 
-// A task that starts again has one log, and an allocation that the node forgets has none.
+// A task that starts again has one log, and an allocation that the node has removed has none.
 func TestLogs_restart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -59,7 +59,7 @@ func (h *reader) reads(bound chan struct{}, answer func(http.ResponseWriter, *ht
 }
 
 // watch returns a channel that receives a value when a file of the folder changes, and the end of the
-// watch. Without room for a watch, the reader sees changes when it sends its next empty frame.
+// watch. Without room for a watch, the reader finds changes when it sends its next empty frame.
 func (h *reader) watch(dir *os.Root, concerns func(name string) bool) (changed <-chan struct{}, stop func()) {
 	user, err := h.watcher.Watch(dir, concerns)
 	if err != nil {

@@ -39,7 +39,6 @@ func (h *reader) allocation(r *http.Request) (alloc string, tasks []TaskState, c
 	return alloc, tasks, changed, err
 }
 
-// stateOf returns the state of the task with a name.
 func stateOf(alloc string, tasks []TaskState, name string) (TaskState, error) {
 	for _, t := range tasks {
 		if t.Name == name {

@@ -95,7 +95,7 @@ func (f *sender) event(file, event string) error {
 	return f.send(append(out, '}'))
 }
 
-// beat sends an empty frame, so that both sides notice the end of the other.
+// beat sends an empty frame, so that both sides detect the end of the other.
 func (f *sender) beat() error {
 	if f.plain {
 		return nil

@@ -104,7 +104,6 @@ func names(tasks []Task) string {
 	return strings.Join(all, ", ")
 }
 
-// find returns the task with a name.
 func find(tasks []Task, name string) (Task, error) {
 	for _, t := range tasks {
 		if t.Name == name {

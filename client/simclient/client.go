@@ -9,7 +9,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/alarm"
 )
 
-// client is the client of one node.
 type client struct {
 	node  cluster.NodeID
 	tasks map[cluster.AllocID]*task
@@ -97,7 +96,6 @@ func (c *client) read(o *Options, state State, now time.Time) {
 	})
 }
 
-// begin adds a task.
 func (c *client) begin(t *task) {
 	at, _ := slices.BinarySearchFunc(c.order, t, func(a, b *task) int { return cmp.Compare(a.alloc.ID, b.alloc.ID) })
 	c.order = slices.Insert(c.order, at, t)

@@ -76,7 +76,7 @@ func New(o Options) (*Fleet, error) {
 
 // Changed makes the next step read nodes. Call it when the state shows a write to a node, or to an
 // allocation that is or was on it, by anyone but the fleet, and when a node becomes unreachable
-// without a write: the fleet does not notice these by itself. It never blocks, and a needless call
+// without a write: the fleet does not detect these by itself. It never blocks, and a needless call
 // is harmless.
 func (f *Fleet) Changed(nodes ...cluster.NodeID) {
 	if len(nodes) > 0 {
@@ -210,7 +210,6 @@ func (f *Fleet) visits(state State, now time.Time) []cluster.NodeID {
 	return slices.Compact(nodes)
 }
 
-// step steps the client of one node.
 func (f *Fleet) step(state State, id cluster.NodeID, now time.Time) {
 	c := f.clients[id]
 	if c == nil {

@@ -148,7 +148,6 @@ func TestFleet_secondAnswer(t *testing.T) {
 	must.Len(t, 3, w.batches, must.Sprint("still in flight"))
 }
 
-// applierFunc is an applier.
 type applierFunc func([]cluster.AllocReport, func(bool)) bool
 
 func (f applierFunc) Report(reports []cluster.AllocReport, reply func(bool)) bool {

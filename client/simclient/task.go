@@ -39,7 +39,6 @@ type condition struct {
 	verdict verdict
 }
 
-// verdict is a verdict on health.
 type verdict uint8
 
 const (

@@ -212,7 +212,6 @@ func (w *world) edit(id cluster.AllocID, change func(*cluster.Allocation)) {
 	}, w.state.allocs[id].NodeID)
 }
 
-// stop stops an allocation.
 func (w *world) stop(id cluster.AllocID) {
 	w.edit(id, func(a *cluster.Allocation) { a.DesiredStatus, a.StoppedAt = cluster.DesiredStop, w.now })
 }
@@ -325,5 +324,4 @@ func replaces(id cluster.AllocID) func(*cluster.Allocation) {
 	return func(a *cluster.Allocation) { a.PreviousAllocation = id }
 }
 
-// seconds is a number of seconds.
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

@@ -147,7 +147,6 @@ func (d *dog) act(ctx context.Context, a guard.Act) error {
 	return group.Signal(killSignal(a.Task))
 }
 
-// killSignal is the kill signal of a task.
 func killSignal(t guard.Task) unix.Signal {
 	if s := unix.SignalNum(t.Signal); s != 0 {
 		return s

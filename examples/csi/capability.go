@@ -74,7 +74,6 @@ func checkPath(name, path string) error {
 	return nil
 }
 
-// first returns the first error.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

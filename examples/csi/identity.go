@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// version is the version of the plugin.
 const version = "1.0.0"
 
 // identity is the service that every role of the plugin has.

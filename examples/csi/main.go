@@ -151,7 +151,6 @@ func newServer(o options, logger *slog.Logger) (*grpc.Server, error) {
 	})
 }
 
-// socketPath returns the path in an endpoint.
 func socketPath(endpoint string) (string, error) {
 	path := strings.TrimPrefix(strings.TrimPrefix(endpoint, "unix:"), "//")
 	if !filepath.IsAbs(path) {

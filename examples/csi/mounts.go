@@ -18,7 +18,6 @@ import (
 // mountTable is the mount table of this process. A later mount covers an earlier one.
 type mountTable mounts.Table
 
-// readMounts reads the mount table.
 func readMounts() (mountTable, error) {
 	table, err := mounts.Read()
 	return mountTable(table), err

@@ -95,7 +95,6 @@ type program struct {
 	conn    *grpc.ClientConn
 }
 
-// output is the output of a program.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu

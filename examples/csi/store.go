@@ -37,7 +37,6 @@ type state struct {
 	table mountTable
 }
 
-// volume is the state of a volume.
 type volume struct {
 	// Capacity is in bytes. It is not enforced. 0 means that no capacity was requested.
 	Capacity int64 `json:"capacity,omitempty"`

@@ -32,7 +32,6 @@ func TestConformance(t *testing.T) {
 	devicetest.Run(t, harness)
 }
 
-// configured returns the plugin with a config.
 func configured(t *testing.T, groups ...map[string]any) (*files, error) {
 	t.Helper()
 	config, err := sdk.Encode(map[string]any{"device": groups})

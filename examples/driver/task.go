@@ -106,7 +106,6 @@ func (t *task) fork(c *driver.TaskConfig, config taskConfig) (*exec.Cmd, error) 
 	return command, err
 }
 
-// takeOver takes the task of a state over.
 func takeOver(c *driver.TaskConfig, s state) (*task, error) {
 	groups, err := cgroup.Find("/")
 	if err != nil {

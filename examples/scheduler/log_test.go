@@ -14,7 +14,6 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// nodeEntry registers a node.
 func nodeEntry(id cluster.NodeID) *entry {
 	return &entry{At: noon, Node: &cluster.Node{ID: id, Status: cluster.NodeReady}}
 }

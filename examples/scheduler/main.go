@@ -175,7 +175,6 @@ func (c *servers) run(job *cluster.Job, healthy int) {
 	c.until(func(s *state) bool { return s.view.Healthy(group) == healthy }, nil)
 }
 
-// newJob returns a job with one group.
 func newJob(id cluster.JobID, kind cluster.JobType, count int) *cluster.Job {
 	job := &cluster.Job{ID: id, Type: kind, TaskGroups: []*cluster.TaskGroup{{Name: "main", Count: count, Tasks: []*cluster.Task{{Name: "main"}}}}}
 	job.Canonicalize()

@@ -20,7 +20,6 @@ func applyAll(s *state, entries ...func(*state) *entry) *state {
 // is returns an entry for applyAll that does not depend on the state.
 func is(e *entry) func(*state) *entry { return func(*state) *entry { return e } }
 
-// planEntry returns the entry of the next plan.
 func planEntry(s *state) *entry { return &entry{At: noon, Plan: s.nextPlan()} }
 
 // draining returns the entry that starts the drain of a node, or cancels it if there is no spec.

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
-// roundTrip is a transport.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

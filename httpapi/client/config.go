@@ -87,7 +87,6 @@ func (c Config) bases() (list []*url.URL, err error) {
 	return list, nil
 }
 
-// base returns an address as a URL.
 func base(address string) (*url.URL, error) {
 	full := address
 	if !strings.Contains(address, "://") {

@@ -291,7 +291,6 @@ func (r *request) do(parent context.Context) (*http.Response, error) {
 	return response, nil
 }
 
-// build returns the HTTP request.
 func (r *request) build(ctx context.Context) (*http.Request, error) {
 	target := r.at.base.JoinPath(r.path)
 	all := url.Values{}

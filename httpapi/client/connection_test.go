@@ -183,7 +183,7 @@ func TestClient_oneAddressFails(t *testing.T) {
 	})
 }
 
-// When one read notices that a connection is lost, the other reads that wait on it continue at the
+// When one read detects that a connection is lost, the other reads that wait on it continue at the
 // next address at once.
 func TestClient_readsMoveTogether(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,7 @@ func (a Alloc) Exec(ctx context.Context, r ExecRequest, s ExecStreams) (exitCode
 }
 
 // sendExec sends input, sizes of the terminal and heartbeats until the context ends or a write fails. The
-// receiver learns why.
+// receiver gets the reason.
 func sendExec(ctx context.Context, conn *websocket.Conn, s ExecStreams) {
 	inputs := make(chan *wire.ExecData)
 	go readExec(ctx, s.Stdin, inputs)

@@ -46,7 +46,6 @@ type level struct {
 	index  int    // of an array: the index of the present element
 }
 
-// place is a place in a text.
 type place struct {
 	levels []level
 	last   []byte // the last string, with its quotes

@@ -20,7 +20,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
-// hello answers with the path.
 func hello(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello "+r.URL.Path) }
 
 func TestSession(t *testing.T) {
@@ -136,7 +135,7 @@ func TestSession_cutStreams(t *testing.T) {
 	}
 }
 
-// Both ends notice that the other one is silent, and end their requests.
+// Both ends detect that the other one is silent, and end their requests.
 func TestSession_silent(t *testing.T) {
 	t.Parallel()
 	a, b := tcp(t)

@@ -25,8 +25,8 @@ type AllocChanges struct {
 	// answer is complete, and if no allocation that its client may still run was deleted.
 	Live []string `json:",omitzero"`
 
-	// Nameless has the reason for each allocation whose id the reader of the answer cannot read. Its client cannot
-	// report it, and cannot find out whether it runs it.
+	// Nameless has the reason for each allocation whose id the reader of the answer cannot read. Its client
+	// cannot report it, and cannot detect whether it runs it.
 	Nameless []string `json:"-"`
 }
 

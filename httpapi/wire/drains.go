@@ -153,7 +153,7 @@ type DrainAlloc struct {
 	Reason string
 	Detail string
 	// Since is the time at which the reason began to hold, null if unknown. SinceSeen reports that
-	// it is the time at which this leader first saw it.
+	// it is the time at which this leader first observed it.
 	Since     Time
 	SinceSeen bool `json:",omitempty"`
 	// Due is when the reason ends by itself or is overdue; null if there is no such time.

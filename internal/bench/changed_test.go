@@ -77,7 +77,6 @@ func (c changedCase) String() string {
 	return name
 }
 
-// build returns the cluster with its drains.
 func (c changedCase) build(b *testing.B) *testCluster {
 	maxParallel := 1
 	if c.freeSlot {

@@ -24,9 +24,7 @@ type testCluster struct {
 	nodes []cluster.NodeID
 }
 
-// clusterPlan describes a cluster.
 type clusterPlan struct {
-	// nodes is the number of nodes.
 	nodes int
 	// perNode and jobSize are the numbers of allocations of each node and of each job.
 	perNode, jobSize int

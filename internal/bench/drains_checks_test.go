@@ -11,7 +11,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// smallDrains returns drains of a small cluster.
 func smallDrains(t *testing.T, maxParallel int, config drainer.NodeDrainerConfig) (drainCase, *drains) {
 	c := drainCase{drained: 20, nodes: 40, perNode: 20}
 	plan := c.plan(maxParallel)

@@ -17,7 +17,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// drainCase is a case of whole drains.
 type drainCase struct {
 	drained, nodes, perNode int
 }
@@ -26,7 +25,6 @@ func (c drainCase) String() string {
 	return fmt.Sprintf("%d-of-%d-nodes-with-%d", c.drained, c.nodes, c.perNode)
 }
 
-// drainCases returns the cases of a size.
 func drainCases(s measure.Size) []drainCase {
 	if s == measure.Full {
 		return []drainCase{{1, 10, 1000}, {100, 1000, 50}, {1000, 10_000, 50}}
@@ -34,7 +32,6 @@ func drainCases(s measure.Size) []drainCase {
 	return []drainCase{{1, 10, 200}, {20, 200, 50}}
 }
 
-// plan returns the plan of the case's cluster.
 func (c drainCase) plan(maxParallel int) clusterPlan {
 	return clusterPlan{nodes: c.nodes, perNode: c.perNode, jobSize: 100, job: cluster.JobService, maxParallel: maxParallel}
 }
@@ -152,7 +149,6 @@ func (r *drainRuns) countCrowded(b *testing.B) {
 	}
 }
 
-// drainCounts are the counts of a run of drains.
 type drainCounts struct {
 	applied, marks, markEntries, endEntries, steps, views int
 	inFlight                                              int // at most
@@ -208,7 +204,6 @@ type drains struct {
 	marks, markEntries, endEntries, rounds, endFloor int
 }
 
-// recordedEntry is an entry with its response.
 type recordedEntry struct {
 	data      []byte
 	ofDrainer bool

@@ -2,13 +2,11 @@ package main
 
 import "testing"
 
-// measuredFigure is a figure with the function that measures it.
 type measuredFigure struct {
 	name    string
 	measure func(*testing.B)
 }
 
-// figures returns the figures of this package.
 func figures() []measuredFigure {
 	return []measuredFigure{
 		{"unconcerned", figureUnconcerned},

@@ -52,7 +52,6 @@ func leadWith(t *testCluster, state drainer.StateReader, config drainer.NodeDrai
 	return l
 }
 
-// begin begins a term.
 func (l *leader) begin() {
 	term, err := drainer.NewTerm(l.config, l.state, l.wake)
 	must.NoError(l.tb, err)
@@ -144,5 +143,4 @@ func (l *leader) runUntilIdle(now time.Time) {
 	}
 }
 
-// status returns the status of the drains.
 func (l *leader) status() []rules.Status { return l.term.Status(epoch) }

@@ -103,7 +103,6 @@ func newMonth(b *testing.B) *month {
 	return m
 }
 
-// operate performs the operations of a minute.
 func (m *month) operate(minute int) {
 	hour := minute / 60
 	node := &m.nodes[hour%len(m.nodes)]
@@ -154,7 +153,6 @@ func (m *month) drain(node cluster.NodeID) {
 	}})
 }
 
-// register registers a new job.
 func (m *month) register(kind cluster.JobType, count int) cluster.JobKey {
 	job := clusterPlan{job: kind, jobSize: count, maxParallel: 2}.newJob(m.jobs)
 	m.jobs++

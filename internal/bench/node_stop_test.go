@@ -39,7 +39,6 @@ func figureNodeStop(b *testing.B) {
 	n.reportLoad()
 }
 
-// taskStop is the stop of one task.
 type taskStop struct {
 	stopped  time.Time // the stop is applied
 	signaled time.Time // the task has its signal

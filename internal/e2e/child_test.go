@@ -106,7 +106,7 @@ func serve(config string) error {
 			inside("/e2e/state", func(a *agent.Agent, w http.ResponseWriter) {
 				state := a.Server().Store().Snapshot()
 				w.Header().Set("X-Index", fmt.Sprint(state.Index()))
-				_ = statestore.Dump(w, state) // the reader sees that it ends early
+				_ = statestore.Dump(w, state) // the reader detects that it ends early
 			})
 			inside("/e2e/raft", func(a *agent.Agent, w http.ResponseWriter) {
 				_ = json.NewEncoder(w).Encode(a.Server().Raft().Stats()) // an answer that is cut off is no JSON

@@ -113,7 +113,6 @@ func (s *site) registerLock(id string) {
 	must.NoError(s.t, err)
 }
 
-// killAll kills the processes of a program.
 func killAll(t *testing.T, program string) {
 	for _, pid := range pids(t) {
 		if exe, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe")); err == nil && strings.TrimSuffix(exe, " (deleted)") == program {

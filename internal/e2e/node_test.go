@@ -289,7 +289,6 @@ func (s *site) register(id string, count int) {
 	must.NoError(s.t, err)
 }
 
-// allocs are the allocations of a job.
 func (s *site) allocs(job string) []*api.AllocationListStub {
 	list, _, err := s.api.Jobs().Allocations(job, false, nil)
 	if err != nil {
@@ -481,7 +480,6 @@ func TestNode_startsWithTheClientKilled(t *testing.T) {
 	s.end(s.nodes[0])
 }
 
-// killDrivers kills the processes of the drivers.
 func (s *site) killDrivers() {
 	for _, pid := range pids(s.t) {
 		dir := filepath.Join("/proc", strconv.Itoa(pid))
@@ -673,7 +671,7 @@ func TestNode_mistakes(t *testing.T) {
 	_ = s.server.Wait()
 	s.end(node)
 	s.begin(node)
-	s.await("the client to notice", func() bool { return strings.Contains(node.logs.String(), "connection refused") })
+	s.await("the client to detect it", func() bool { return strings.Contains(node.logs.String(), "connection refused") })
 	s.beginServer()
 	s.await("a ready node", func() bool {
 		n, _, err := s.api.Nodes().Info(alloc.NodeID, nil)

@@ -84,7 +84,6 @@ func (f *follower) read() string {
 	return f.text.String()
 }
 
-// run runs a command in the task of an allocation.
 func (s *site) run(alloc *api.Allocation, tty bool, in io.Reader, sizes <-chan api.TerminalSize, command ...string) (code int, stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
@@ -143,7 +142,6 @@ func TestPeople_apiClient(t *testing.T) {
 	must.ErrorContains(t, err, "404")
 }
 
-// readFiles reads files and statistics.
 func (s *site) readFiles(alloc *api.Allocation) {
 	s.t.Helper()
 	list, _, err := s.api.AllocFS().List(alloc, "/", nil)
@@ -181,7 +179,7 @@ func ended(f *follower) bool {
 	}
 }
 
-// A node is drained while its tasks are watched. Every follower sees the last line, every command ends,
+// A node is drained while its tasks are watched. Every follower gets the last line, every command ends,
 // and the exit code of the task arrives.
 //
 //race:skip its programs do not have the detector

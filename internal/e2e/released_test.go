@@ -193,7 +193,6 @@ func (s *releasedSite) ended(alloc, task string) string {
 	return s.events(alloc, task)
 }
 
-// events are the events of a task.
 func (s *releasedSite) events(alloc, task string) (events string) {
 	s.t.Helper()
 	a, _, err := s.api.Allocations().Info(alloc, nil)

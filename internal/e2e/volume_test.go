@@ -79,7 +79,6 @@ func startVolume(t *testing.T, kind api.CSIPluginType) *volumeSite {
 	return s
 }
 
-// mounted are the mounts of the node.
 func (s *volumeSite) mounted() []string {
 	table, err := mounts.Read()
 	must.NoError(s.t, err)
@@ -249,7 +248,6 @@ func (s *volumeSite) inOrder() (controller []string) {
 	return slices.Compact(controller)
 }
 
-// rawExec is a task of raw_exec.
 func rawExec(name string, config map[string]any) *api.Task {
 	cpu, memory, timeout := 100, 64, grace
 	task := api.NewTask(name, "raw_exec").Require(&api.Resources{CPU: &cpu, MemoryMB: &memory})
@@ -257,7 +255,6 @@ func rawExec(name string, config map[string]any) *api.Task {
 	return task
 }
 
-// registerTask registers a job of one task, with volumes.
 func (s *site) registerTask(id, kind string, task *api.Task, volumes map[string]*api.VolumeRequest) {
 	s.t.Helper()
 	job := &api.Job{ID: &id, Name: &id, Type: &kind, Datacenters: []string{"dc1"}}

@@ -94,7 +94,6 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	s.end(n)
 }
 
-// watchdogs are the watchdogs of the site's nodes.
 func (s *site) watchdogs() (found []int) {
 	for _, pid := range pids(s.t) {
 		line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")) // the process may have ended

@@ -30,7 +30,6 @@ func init() {
 	}
 }
 
-// childEnd is the end of a child.
 type childEnd struct {
 	pid    int
 	status unix.WaitStatus

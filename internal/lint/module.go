@@ -57,7 +57,6 @@ func Load(dir string, patterns ...string) (*Module, error) {
 	return m, errors.Join(errs...)
 }
 
-// at returns a finding at a node.
 func (m *Module) at(n ast.Node, format string, args ...any) Finding {
 	return Finding{Pos: m.position(n.Pos()), What: fmt.Sprintf(format, args...)}
 }

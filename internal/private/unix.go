@@ -148,7 +148,6 @@ func checkFolder(path, folder string) error {
 	return nil
 }
 
-// owners returns the user and the group of a file.
 func owners(info fs.FileInfo) (user, group int) {
 	if stat, is := info.Sys().(*syscall.Stat_t); is {
 		return int(stat.Uid), int(stat.Gid)

@@ -224,7 +224,7 @@ func (a *Agent) startHTTP() error {
 }
 
 // cancelBlockingOnStop cancels blocking queries and event streams when the agent stops. Stop waits
-// for other requests: the client of a cancelled write could not find out whether the write was executed.
+// for other requests: the client of a cancelled write could not detect whether the write was executed.
 func (a *Agent) cancelBlockingOnStop(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isBlocking(r) || r.URL.Path == httpapi.EventStreamPath {

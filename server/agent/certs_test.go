@@ -32,7 +32,6 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// signed is a certificate and its key.
 type signed struct{ certificate, key []byte }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
@@ -76,7 +75,6 @@ func (a authority) sign(validFor time.Duration, uses []x509.ExtKeyUsage, names .
 	}
 }
 
-// server returns a certificate of a server of the region.
 func (a authority) server(region string) signed {
 	return a.sign(time.Hour, serverUse[:], agent.ServerName(region), "localhost")
 }

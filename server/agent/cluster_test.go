@@ -152,7 +152,6 @@ func newServers(t *testing.T, n int, adjust func(*agent.Config)) *servers {
 	return w
 }
 
-// start starts another agent.
 func (w *servers) start(c agent.Config) *agent.Agent {
 	c.Dial = w.network.dialer(c.Name)
 	if len(w.agents) > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// contacts remembers the last contact with each server that does not answer. The leader has
-// it from its heartbeats, and a follower of its last leader. It is safe for concurrent use.
+// contacts stores the last contact with each server that does not answer. The leader has it from its
+// heartbeats, and a follower of its last leader. It is safe for concurrent use.
 type contacts struct {
 	self raft.ServerID
 

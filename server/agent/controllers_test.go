@@ -16,7 +16,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
-// controllerNode is a node with a controller.
 func controllerNode() *cluster.Node {
 	n := testNode(1)
 	n.StoragePlugins = []*cluster.StoragePlugin{{ID: "team/disks", Type: cluster.PluginMonolith, Healthy: true, NodeID: "ext", Attaches: true}}

@@ -20,7 +20,7 @@ import (
 )
 
 // Servers that apply the same log have the same state. A fault of memory or of a disk, or a bug, may
-// break that, and nothing in raft notices it. So the leader compares the states now and then.
+// break that, and nothing in raft detects it. So the leader compares the states now and then.
 const (
 	// digestAhead is how many entries ahead of its log the leader requests the states, so that no
 	// server has passed the index when the request arrives.
@@ -261,7 +261,6 @@ func compare(servers []raft.Server, answers map[raft.ServerID]stateDigest) map[r
 	return verdicts
 }
 
-// send sends a server its verdict.
 func (d *digests) send(ctx context.Context, s raft.Server, v verdict) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

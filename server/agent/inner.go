@@ -30,7 +30,6 @@ const (
 	pathNode = "/internal/node/"
 )
 
-// serverInfo describes a server.
 type serverInfo struct {
 	ID      string
 	Address string
@@ -54,7 +53,6 @@ type serverInfo struct {
 	Silent map[raft.ServerID]time.Time `json:",omitempty"`
 }
 
-// understood returns the cluster versions that the server understands.
 func (i serverInfo) understood() cluster.Versions {
 	if i.Versions == (cluster.Versions{}) {
 		return cluster.Versions{Min: 1, Max: 1}

@@ -142,7 +142,7 @@ const (
 	maxSearching = 100
 )
 
-// recordSearching remembers a server without a cluster that has sent a request to this one.
+// recordSearching stores a server without a cluster that has sent a request to this one.
 func (m *membership) recordSearching(address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

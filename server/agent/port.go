@@ -260,10 +260,9 @@ func (p *port) close() error {
 
 // protocolListener is the listener of one protocol. It gets its connections from a port.
 type protocolListener struct {
-	addr  address
-	conns chan net.Conn
-	once  sync.Once
-	// closed is closed by Close.
+	addr   address
+	conns  chan net.Conn
+	once   sync.Once
 	closed chan struct{}
 }
 

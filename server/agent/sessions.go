@@ -89,7 +89,7 @@ func (s *sessions) add(id cluster.NodeID, end *session.ServerEnd) {
 	}
 }
 
-// keep forgets a session when it ends.
+// keep removes a session when it ends.
 func (s *sessions) keep(id cluster.NodeID, end *session.ServerEnd) {
 	defer s.running.Done()
 	s.agent.config.Logger.Debug("a node has a session here", "node", id)

@@ -162,7 +162,6 @@ func (v *versions) acquire(ctx context.Context) error {
 
 func (v *versions) release() { <-v.lock }
 
-// setAnswers stores the answers of the servers.
 func (v *versions) setAnswers(answers map[raft.ServerID]cluster.Versions) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -28,7 +28,6 @@ func (t *Telemetry) Answered(m shims.Message, a shims.Answer) {
 // refused is the outcome of a write that was applied and changed nothing.
 const refused = "refused"
 
-// writeOutcomes are the outcomes of a write.
 func writeOutcomes() []string {
 	return []string{raftwrite.Applied.String(), refused, raftwrite.Rejected.String(), raftwrite.Unknown.String()}
 }

@@ -12,7 +12,7 @@ import (
 // MaxNamedDrains bounds, in each of the two series that name drains, how many drains it names.
 const MaxNamedDrains = 20
 
-// observedDrain is what the scrapes remember of a running drain.
+// observedDrain is what the scrapes keep of a running drain.
 type observedDrain struct {
 	revision cluster.Revision
 	// endsBy is the first bound of the drain's revision; zero if it has none.

@@ -179,7 +179,6 @@ func (u *User) wake() {
 	}
 }
 
-// event is an event of the kernel.
 type event struct {
 	watch int32
 	mask  uint32

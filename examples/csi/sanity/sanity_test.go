@@ -119,7 +119,6 @@ func checkSkipped(t *testing.T, specs types.SpecReports) {
 	t.Logf("%d specs passed, %d are in the list of skipped ones", ran, len(listed)*len(setups()))
 }
 
-// build builds the program.
 func build(t *testing.T, dir string) string {
 	t.Helper()
 	program := filepath.Join(dir, "csi")

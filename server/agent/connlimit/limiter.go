@@ -337,7 +337,7 @@ func (c *Conn) wake() {
 	c.idle = nil
 }
 
-// leave makes the gate forget the connection. The caller holds the lock.
+// leave removes the connection from the gate. The caller holds the lock.
 func (c *Conn) leave() {
 	if c.idle != nil {
 		c.wake()

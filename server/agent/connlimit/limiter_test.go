@@ -52,7 +52,6 @@ type connection struct {
 
 func (c connection) Close() error { return c.Conn.Close() }
 
-// connect connects from an address.
 func (f *fixture) connect(from string) connection {
 	f.Helper()
 	at := result.Of(net.ResolveTCPAddr("tcp", net.JoinHostPort(from, "5000"))).OK(f)

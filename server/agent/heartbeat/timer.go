@@ -16,7 +16,6 @@ type timer struct {
 	alive bool
 }
 
-// state is the state of a timer.
 type state uint8
 
 const (
