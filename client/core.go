@@ -30,7 +30,7 @@ type Core struct {
 	// allocs are sorted by id.
 	allocs    []*allocRunner
 	agreement agreement
-	// contacted: this core has got an answer of its cluster.
+	// contacted: this core has received an answer of its cluster.
 	contacted bool
 	// contactAt is when the client sent the last heartbeat that the servers have answered.
 	contactAt time.Duration

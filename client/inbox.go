@@ -4,7 +4,7 @@ import "sync"
 
 // inbox holds the posted events of a core until its next step. It is safe for concurrent use.
 type inbox struct {
-	// woken has capacity 1 and is sent to without blocking.
+	// woken has capacity 1. A send to it never blocks.
 	woken chan struct{}
 
 	mu    sync.Mutex

@@ -17,8 +17,8 @@ import (
 // trash holds what is removed. No encoded id begins with a dot.
 const trash = ".trash"
 
-// Remove removes the folders of an allocation. It is no error if there are none. After an error, also
-// that of the context, the next call continues.
+// Remove removes the folders of an allocation. It is no error if there are none. After an error, also after
+// the end of the context, the next call continues.
 //
 // Remove deletes symbolic links and does not follow them. It does not delete what is mounted below
 // the folder: the error names the mount point. It opens one folder at a time, however deep the tree

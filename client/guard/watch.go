@@ -147,7 +147,7 @@ func (g *guarded) phaseOver() bool {
 	return !slices.ContainsFunc(g.tasks, func(t task) bool { return t.Phase == g.phase && !t.ended })
 }
 
-// late is when all tasks of the phase that stops have been killed.
+// late is the time at which all tasks of the phase that stops have been killed.
 func (g *guarded) late() time.Duration {
 	late := g.began
 	for _, t := range g.tasks {

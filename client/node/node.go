@@ -26,8 +26,8 @@ type Node struct {
 	reach  *reach
 	bootID string
 	logger *slog.Logger
-	// noting logs failures of answered.
-	noting failureLog
+	// contactFailures logs failures to write the last contact to the disk.
+	contactFailures failureLog
 	// end cancels the shell's effects.
 	end context.CancelFunc
 	// closers release the resources of Open, in reverse order.
@@ -113,8 +113,8 @@ func (n *Node) answered(sent time.Duration) {
 	n.core.Contact(sent)
 	n.shell.guards.answered(sent)
 	if err := n.home.noteContact(func(c *lastContact) { c.BootID, c.Sent = n.bootID, sent }); err == nil {
-		n.noting.over()
-	} else if n.noting.isNew(err) {
+		n.contactFailures.over()
+	} else if n.contactFailures.isNew(err) {
 		n.logger.Warn("the file of the last contact was not written", "error", err)
 	}
 }

@@ -193,8 +193,8 @@ func (n *Node) newTasks(life context.Context, o Options, dirs *allocdir.Folders,
 	}
 }
 
-// takeWatchdog replaces the watchdog of an earlier client, and returns what it has stopped. It
-// removes notes that no client will need.
+// takeWatchdog replaces the watchdog of an earlier client, and returns what it has stopped. It removes notes
+// that no later client needs.
 func (n *Node) takeWatchdog(ctx context.Context, o Options, groups cgroup.Hierarchies, records []*client.Record) ([]guard.Stopped, error) {
 	dir := n.home.file(watchdogDir)
 	n.shell.guards = newGuards(o, dir, groups, n.home.contact(n.bootID), records, n.logger)
@@ -329,7 +329,7 @@ func readRecords(store record.Store) (*leftovers, error) {
 	)
 }
 
-// each calls take with the records of a table among all records.
+// each calls take with each record of one table. All contains the records of all tables.
 func each[T any](t record.Table[T], all []record.Record, take func(id string, value T)) error {
 	rows, err := t.Select(all)
 	for _, row := range rows {

@@ -55,9 +55,9 @@ func (h *reader) drain(ctx context.Context, f *sender, s source, enough func() b
 
 func never() bool { return false }
 
-// follow sends what a source has and what follows, until the caller leaves, the file is deleted, or
-// nothing can follow. Over is called before each read of the source, and returns a channel that is
-// closed when its answer may change.
+// follow sends what a source has and what follows, until the caller leaves, the file is deleted, or nothing
+// can follow. Over is called before each read of the source, and returns a channel that is closed when a
+// later call may return another value.
 func (h *reader) follow(ctx context.Context, f *sender, s source, changed <-chan struct{}, over func() (bool, <-chan struct{})) error {
 	if err := f.begin(); err != nil {
 		return err

@@ -20,7 +20,7 @@ type logRequest struct {
 	follow, plain       bool
 	fromEnd             bool
 	offset              int64
-	// file is where a caller goes on that has lost its stream, or empty.
+	// file is the file at which a caller continues that has lost its stream, or empty.
 	file string
 }
 

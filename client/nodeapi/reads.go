@@ -19,7 +19,7 @@ type reader struct {
 	// following has a value for each request that may follow a file, and reading one for each other.
 	following, reading chan struct{}
 	watcher            watch.Watcher
-	// pieces are free ones.
+	// pieces are the pieces that no read uses.
 	pieces sync.Pool
 }
 

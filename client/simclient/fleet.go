@@ -19,7 +19,7 @@ import (
 type Fleet struct {
 	options Options
 	inbox   inbox.Inbox[message]
-	// woken has capacity 1 and is sent to without blocking.
+	// woken has capacity 1. A send to it never blocks.
 	woken chan struct{}
 
 	// The following fields belong to Step.

@@ -29,7 +29,7 @@ const Protocol = 1
 type config struct {
 	// dir is the folder of the watchdog.
 	dir string
-	// number is the Number of the holder.
+	// number is the Number of the client that holds the watchdog.
 	number int64
 }
 

@@ -204,7 +204,7 @@ func TestWatchdog_StopsTheTasksOfADeadClient(t *testing.T) {
 		must.Eq(t, "stopped by the watchdog: no client has reached a server for 300ms", n.Reason())
 		must.Greater(t, dead, n.Signals["main"])
 		must.NoError(t, watchdog.Forget(m.dir, n.Alloc))
-		must.NoError(t, watchdog.Forget(m.dir, n.Alloc), must.Sprint("it is forgotten already"))
+		must.NoError(t, watchdog.Forget(m.dir, n.Alloc), must.Sprint("it is removed already"))
 	}
 	notes, err = watchdog.Notes(m.dir)
 	must.NoError(t, err)

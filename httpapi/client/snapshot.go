@@ -56,7 +56,7 @@ func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint
 	return readAnswer(response.Header).Index, nil
 }
 
-// findServer changes to a server that answers. A request for a snapshot does not detect for a long time
+// findServer changes to a server that answers. A request for a snapshot detects only after a long time
 // that a server is silent.
 func findServer(ctx context.Context, c *Client) error {
 	response, err := c.connection.send(ctx, http.MethodGet, "/v1/status/leader", nil, nil)

@@ -77,7 +77,7 @@
 //   - one that accepts connections at the servers' port, and one for each connection there that has
 //     not sent its first byte
 //   - one that observes leadership, and one for each forwarded request
-//   - one that searches a cluster, until the server is in it
+//   - one that searches for a cluster, until the server is in it
 //   - one for each change of the cluster's servers in progress
 //   - on the leader: one that requests the versions of servers, one for each of these requests, one
 //     that steps the heartbeat timers, and one for each write of a node's status

@@ -47,7 +47,7 @@ func newMembership(a *Agent) *membership {
 	return m
 }
 
-// run searches a cluster until the server is in one at its present address.
+// run searches for a cluster until the server is in one at its present address.
 func (m *membership) run() {
 	defer m.stopSearch()
 	ctx := m.search
@@ -135,8 +135,8 @@ func (m *membership) candidates() []string {
 	return addresses
 }
 
-// searchingFor is the time after which a searching server is forgotten, maxSearching is the largest
-// number that is remembered.
+// searchingFor is the time after which a searching server is removed, maxSearching is the largest number that
+// is stored.
 const (
 	searchingFor = 20 * joinInterval
 	maxSearching = 100
@@ -156,7 +156,7 @@ func (m *membership) recordSearching(address string) {
 	}
 }
 
-// searchingServers returns the addresses of the remembered servers, sorted.
+// searchingServers returns the addresses of the stored servers, sorted.
 func (m *membership) searchingServers() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

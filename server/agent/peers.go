@@ -26,7 +26,7 @@ func (p peers) Name() string { return p.agent.Name() }
 // Cluster returns the id of the cluster, or empty.
 func (p peers) Cluster() string { return p.agent.membership.id() }
 
-// Leads reports whether this server leads, as far as its raft has learned.
+// Leads reports whether this server leads, by the present state of its raft.
 func (p peers) Leads() bool { return p.agent.server.Leads() }
 
 // Leader returns the address of the leader, or empty.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Never is the time at which an alarm does not ring.
+// Never is the time of an alarm that does not ring.
 const Never time.Duration = math.MaxInt64
 
 // Alarm rings at times of the boot clock. The timers of package time do not continue while the machine

@@ -25,7 +25,7 @@ type Watcher struct {
 	// not wait.
 	file *os.File
 	raw  int
-	// users are those of each watch of the instance; guarded by mu.
+	// users are the users of each watch of the instance, by the kernel's number of the watch; guarded by mu.
 	users map[int32][]*User
 }
 
@@ -185,7 +185,7 @@ type event struct {
 	name  string
 }
 
-// parse reads events. It ignores the rest after one that is not whole.
+// parse reads events. It ignores an incomplete event, and all bytes after it.
 func parse(p []byte) []event {
 	var all []event
 	for len(p) >= unix.SizeofInotifyEvent {
