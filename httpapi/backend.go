@@ -146,8 +146,9 @@ type Writer interface {
 	StopAlloc(context.Context, cluster.AllocID) (cluster.Written, error)
 
 	// RegisterVolume registers a volume, or changes a registered one. DeregisterVolume deletes one: with
-	// force also one with claims. DetachVolume takes one off a node: with force as if the node had done
-	// so. Claims that forbid the change make an error that wraps [ErrInUse].
+	// force also one with claims. DetachVolume requests that a node unmount one. With force the servers
+	// continue as if the node had unmounted it. Claims that forbid the change make an error that wraps
+	// [ErrInUse].
 	RegisterVolume(context.Context, *cluster.Volume) (cluster.Written, error)
 	DeregisterVolume(ctx context.Context, k cluster.VolumeKey, force bool) (cluster.Written, error)
 	DetachVolume(ctx context.Context, k cluster.VolumeKey, n cluster.NodeID, force bool) (cluster.Written, error)

@@ -276,7 +276,7 @@ func updateDrain(q *request) error {
 	})
 }
 
-// checkDrain refuses a request that may not mean what it seems to.
+// checkDrain refuses a request that has two possible meanings.
 func checkDrain(text []byte, body *wire.DrainRequest) error {
 	if body.DrainSpec == nil {
 		if err := checkCancel(text); err != nil {

@@ -17,7 +17,7 @@ type params struct {
 	index uint64
 	// wait is how long at most, or zero for the longest.
 	wait time.Duration
-	// stale lets a server answer that does not lead.
+	// stale permits the answer of a server that does not lead.
 	stale bool
 
 	namespace cluster.Namespace // never empty; everyNamespace is all

@@ -168,7 +168,8 @@ func (r route) byRegistrar() route {
 	return r
 }
 
-// asFile makes a request or its answer a file with the whole state, for callers that may write.
+// asFile marks a route whose request or answer is a file with the whole state. Its callers need the right to
+// write.
 func (r route) asFile() route {
 	r.bulk, r.needs = true, needsWrite
 	return r

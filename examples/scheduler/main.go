@@ -29,7 +29,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// pace is how long a second of the cluster takes.
+// pace is the real time of one second of the cluster.
 const pace = 200 * time.Millisecond
 
 func main() {
@@ -137,7 +137,7 @@ func (c *servers) leader() *server {
 
 func (c *servers) state() *state { return c.leader().state.Load() }
 
-// second lets a second pass on the cluster's clock.
+// second advances the cluster's clock by a second.
 func (c *servers) second() {
 	c.now = c.now.Add(time.Second)
 	for _, s := range c.live {
@@ -146,8 +146,8 @@ func (c *servers) second() {
 	c.after()
 }
 
-// until lets time pass until the state is so. An entry is proposed every second until then, because
-// its answer may be lost with a leader.
+// until advances the clock until the state is as required. An entry is proposed every second until then,
+// because its answer may be lost with a leader.
 func (c *servers) until(is func(*state) bool, e *entry) {
 	for end := c.now.Add(2 * time.Hour); c.err == nil && !is(c.state()); c.second() {
 		if e != nil {

@@ -26,7 +26,8 @@ type LogsQuery struct {
 	Offset  int64
 	FromEnd bool
 	// File is a file of the log that Offset counts from, or empty. The name is the last element of
-	// [wire.StreamFrame].File. With the File and the Offset of the last frame a log goes on behind it. Ours.
+	// [wire.StreamFrame].File. With the File and the Offset of the last frame a log continues after that
+	// frame. Ours.
 	File string
 }
 

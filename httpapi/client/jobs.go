@@ -69,7 +69,7 @@ func (c *Client) Evaluations(ctx context.Context, q Query) ([]*wire.Evaluation, 
 	return get[[]*wire.Evaluation](ctx, c, "/v1/evaluations", q.values())
 }
 
-// Evaluation reads an evaluation by its whole id. If it is blocked, it describes why.
+// Evaluation reads an evaluation by its whole id. A blocked evaluation has the reason.
 func (c *Client) Evaluation(ctx context.Context, id string, q Query) (*wire.Evaluation, Answer, error) {
 	return get[*wire.Evaluation](ctx, c, "/v1/evaluation/"+pathElement(id), q.values())
 }

@@ -45,7 +45,7 @@ func (s Servers) Join(ctx context.Context, r wire.JoinRequest) error {
 	return do(ctx, s.client, http.MethodPost, "/v1/operator/raft/join", nil, r)
 }
 
-// Remove takes a server away, by its id.
+// Remove removes a server from the cluster, by its id.
 func (s Servers) Remove(ctx context.Context, id string) error {
 	return do(ctx, s.client, http.MethodDelete, "/v1/operator/raft/peer", url.Values{"id": {id}}, wire.Nothing{})
 }

@@ -70,7 +70,7 @@ func forced(force bool) url.Values { return url.Values{"force": {strconv.FormatB
 
 // ClaimedVolume is a volume with its claims on one node.
 type ClaimedVolume struct {
-	// Volume is nil if the volume was deregistered by force: its client takes it off the node.
+	// Volume is nil if the volume was deregistered by force: its client unmounts it.
 	Volume *cluster.Volume
 	Claims []*cluster.VolumeClaim
 }
