@@ -37,13 +37,13 @@ var (
 	textPattern = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// wants are the findings that comments of files expect, by line.
-type wants map[token.Position][]*regexp.Regexp
+// expected are the findings that comments of files expect, by line.
+type expected map[token.Position][]*regexp.Regexp
 
-// readWants reads the want comments of a fixture's files.
-func readWants(t *testing.T, dir string) wants {
+// readExpected reads the want comments of a fixture's files.
+func readExpected(t *testing.T, dir string) expected {
 	t.Helper()
-	w := wants{}
+	w := expected{}
 	must.NoError(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -59,7 +59,7 @@ func readWants(t *testing.T, dir string) wants {
 	return w
 }
 
-func (w wants) read(file, text string) {
+func (w expected) read(file, text string) {
 	for i, line := range strings.Split(text, "\n") {
 		match := wantPattern.FindStringSubmatch(line)
 		if match == nil {
@@ -73,12 +73,12 @@ func (w wants) read(file, text string) {
 }
 
 // check compares the findings with the expected ones.
-func (w wants) check(t *testing.T, found []lint.Finding) {
+func (w expected) check(t *testing.T, found []lint.Finding) {
 	t.Helper()
 	for _, f := range found {
 		at := token.Position{Filename: f.Pos.Filename, Line: f.Pos.Line}
 		if !w.take(at, f.What) {
-			t.Errorf("not wanted: %s", f)
+			t.Errorf("not expected: %s", f)
 		}
 	}
 	for at, left := range w {
@@ -88,7 +88,7 @@ func (w wants) check(t *testing.T, found []lint.Finding) {
 	}
 }
 
-func (w wants) take(at token.Position, what string) bool {
+func (w expected) take(at token.Position, what string) bool {
 	for i, want := range w[at] {
 		if want.MatchString(what) {
 			w[at] = append(w[at][:i:i], w[at][i+1:]...)

@@ -32,7 +32,7 @@ func TestCheckLoopRules_fixtures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rule.Roots = []lint.Root{{Receiver: "*", Name: "Step", Takes: []string{"Time"}}}
-			readWants(t, folder(t, "loop/"+name)).check(t, lint.CheckLoopRules(load(t, "loop/"+name), rule))
+			readExpected(t, folder(t, "loop/"+name)).check(t, lint.CheckLoopRules(load(t, "loop/"+name), rule))
 		})
 	}
 }

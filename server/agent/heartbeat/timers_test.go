@@ -117,7 +117,7 @@ func TestTimers_heartbeatDuringTheWriteOfDown(t *testing.T) {
 	must.SliceEmpty(t, c.take())
 }
 
-// The timers wait for the longest TTL that an earlier leader may have given.
+// The timers wait for the longest TTL that an earlier leader may have sent.
 func TestTimers_expect(t *testing.T) {
 	t.Parallel()
 	earlier := newClock(heartbeat.Options{})
