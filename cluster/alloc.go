@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// DesiredStatus is what servers want of an allocation.
+// DesiredStatus is the status that the servers intend an allocation to have.
 type DesiredStatus string
 
 // The values of [DesiredStatus].
@@ -88,7 +88,7 @@ type Allocation struct {
 type DeploymentStatus struct {
 	// Healthy is the verdict, or nil while there is none.
 	Healthy *bool
-	// Timestamp is when the verdict was given.
+	// Timestamp is when the verdict was reached.
 	Timestamp time.Time
 	// Canary marks a canary of a deployment that has not been promoted.
 	Canary      bool
@@ -113,7 +113,7 @@ func (a *Allocation) JobType() JobType {
 // Stage returns the turn in which the allocation leaves a draining node.
 func (a *Allocation) Stage() Stage { return a.Job.Stage() }
 
-// ServerTerminal reports whether the servers want the allocation stopped.
+// ServerTerminal reports whether the servers stop the allocation.
 func (a *Allocation) ServerTerminal() bool {
 	return a.DesiredStatus == DesiredStop || a.DesiredStatus == DesiredEvict
 }
@@ -126,7 +126,7 @@ func (a *Allocation) ClientTerminal() bool {
 // Terminal reports whether the allocation is terminal for server or client.
 func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
 
-// Marked reports whether the allocation has been told to leave its node, by a drain or otherwise.
+// Marked reports whether the allocation has to leave its node, by a drain or otherwise.
 func (a *Allocation) Marked() bool { return a.DesiredTransition.Migrate }
 
 // MarkedBy reports whether the drain has marked the allocation.
@@ -134,7 +134,7 @@ func (a *Allocation) MarkedBy(d DrainID) bool {
 	return a.Marked() && d != "" && a.DesiredTransition.Drain == d
 }
 
-// Leaving reports whether the allocation already leaves: it is marked, or the servers want it
+// Leaving reports whether the allocation already leaves: it is marked, or the servers stop it
 // stopped.
 func (a *Allocation) Leaving() bool { return a.Marked() || a.ServerTerminal() }
 
@@ -190,7 +190,7 @@ func (a *Allocation) Concluded() bool {
 	return a.NextAllocation != ""
 }
 
-// Progress says whether an allocation is changing. A drainer may have to wait for the end of the
+// Progress describes whether an allocation is changing. A drainer may have to wait for the end of the
 // change.
 type Progress uint8
 
@@ -269,7 +269,7 @@ func (a *Allocation) DueAt(p Pace, grace time.Duration) time.Time {
 	return a.CreateTime.Add(p.HealthyDeadline).Add(grace)
 }
 
-// StopTime is how long the allocation may take to stop after it was told to.
+// StopTime is how long the allocation may take to stop after the request to stop.
 func (a *Allocation) StopTime() time.Duration {
 	g := a.Job.Group(a.TaskGroup)
 	if g == nil {
@@ -302,8 +302,8 @@ func (s *DeploymentStatus) Copy() *DeploymentStatus {
 	return &c
 }
 
-// AllocReport is a client's report on one of its allocations. It holds everything that the client
-// knows. So a repeated report changes nothing, and the next report corrects one that arrived out
+// AllocReport is a client's report on one of its allocations. It is complete.
+// So a repeated report changes nothing, and the next report corrects one that arrived out
 // of order.
 type AllocReport struct {
 	Alloc AllocID
@@ -314,12 +314,12 @@ type AllocReport struct {
 	// TaskStates are the states of all tasks, or nil: then the states of the last report stay.
 	TaskStates *TaskStates `codec:",omitempty"`
 	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on its node.
-	// Nil says nothing, and those of the last report stay. Without volumes it says that none is left.
+	// Nil means no report, and those of the last report stay. Without volumes it means that none is left.
 	VolumeHolds *VolumeHolds `codec:",omitempty"`
 	// Healthy is the verdict on the allocation's health, or nil while there is
 	// none. A verdict is not taken back, but may be followed by the other one.
 	Healthy *bool
-	// HealthyAt is when the verdict was given, or zero.
+	// HealthyAt is when the verdict was reached, or zero.
 	HealthyAt time.Time
 	// At is the client's time of the report.
 	At time.Time

@@ -84,6 +84,6 @@ func changeValue(v reflect.Value) {
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 	default:
-		panic("a field of a kind that is not known here: " + v.Type().String())
+		panic("a field of an unsupported kind:  " + v.Type().String())
 	}
 }

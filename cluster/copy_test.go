@@ -65,7 +65,7 @@ func TestSharedPaths_findsALazyCopy(t *testing.T) {
 		sharedPaths(reflect.ValueOf(node), reflect.ValueOf(&lazy), ""))
 }
 
-// checkCopy fills every field of a T, copies it, and looks for shared memory. The paths in shared
+// checkCopy fills every field of a T, copies it, and searches for shared memory. The paths in shared
 // must be shared.
 func checkCopy[T any](t *testing.T, copyOf func(*T) *T, shared ...string) {
 	t.Helper()
@@ -121,7 +121,7 @@ func fill(v reflect.Value, seed int64) {
 	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(uint64(seed%100) + 1)
 	default:
-		panic("fill knows no " + v.Kind().String())
+		panic("fill does not support " + v.Kind().String())
 	}
 }
 

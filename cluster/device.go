@@ -29,8 +29,8 @@ type DeviceGroup struct {
 	Devices []Device
 }
 
-// DeviceProblem is the name of a node attribute that says which devices the servers would refuse, and
-// why. With a dot and the name of a device plugin it says why the plugin has no devices, or which parts of its
+// DeviceProblem is the name of a node attribute that lists the devices that the servers would refuse, and
+// why. With a dot and the name of a device plugin it is why the plugin has no devices, or which parts of its
 // report the client ignores. The texts are for operators. A node without a problem does not have the attribute.
 const DeviceProblem = "unique.device_problem"
 
@@ -86,16 +86,16 @@ func (n *Node) DeviceGroup(k DeviceKind) *DeviceGroup {
 type Device struct {
 	// ID is unique among the devices of the node's kind.
 	ID string
-	// Healthy devices may be given to tasks. A task that has a device keeps it when the device becomes
+	// Healthy devices may be assigned to tasks. A task that has a device keeps it when the device becomes
 	// unhealthy.
 	Healthy bool
-	// HealthDescription says why, in words.
+	// HealthDescription is the reason of Healthy, in words.
 	HealthDescription string `codec:",omitempty"`
-	// PCIBusID says where the device is, or is empty.
+	// PCIBusID is the address of the device, or empty.
 	PCIBusID string `codec:",omitempty"`
 }
 
-// DeviceAttribute is a fact about a device. Kind says which of the values it has.
+// DeviceAttribute is a fact about a device. Kind is the kind of the value that it has.
 type DeviceAttribute struct {
 	Kind  AttributeKind
 	Int   int64   `codec:",omitempty"`
@@ -106,7 +106,7 @@ type DeviceAttribute struct {
 	Unit string `codec:",omitempty"`
 }
 
-// AttributeKind says which value a [DeviceAttribute] has.
+// AttributeKind is the kind of the value of a [DeviceAttribute].
 type AttributeKind uint8
 
 // The values of [AttributeKind].
@@ -136,7 +136,7 @@ func (a DeviceAttribute) String() string {
 	return text + " " + a.Unit
 }
 
-// DeviceRequest is what a task asks of the devices of a node. All devices of one request are of one
+// DeviceRequest is what a task requests of the devices of a node. All devices of one request are of one
 // kind.
 type DeviceRequest struct {
 	// Name is "type", "vendor/type" or "vendor/type/name".
@@ -154,7 +154,7 @@ func (r *DeviceRequest) Matches(k DeviceKind) bool {
 	return r.Name == k.Type || r.Name == k.Vendor+"/"+k.Type || r.Name == k.String()
 }
 
-// Equal reports whether both requests ask for the same. An empty list equals a nil one.
+// Equal reports whether both requests are for the same devices. An empty list equals a nil one.
 func (r DeviceRequest) Equal(o DeviceRequest) bool {
 	return r.Name == o.Name && r.Count == o.Count && slices.Equal(r.Constraints, o.Constraints) && slices.Equal(r.Affinities, o.Affinities)
 }

@@ -107,7 +107,7 @@ func UsableDevices(groups []*DeviceGroup) (usable []*DeviceGroup, err error) {
 	return usable, errors.Join(errs...)
 }
 
-// errDeviceBytes says that the texts of a node's devices are too long together.
+// errDeviceBytes means that the texts of a node's devices are too long together.
 var errDeviceBytes = fmt.Errorf("all kinds, ids, attributes and descriptions have at most %d bytes", MaxDeviceBytes)
 
 // deviceSum are groups of one node. The zero value is none.
@@ -116,7 +116,7 @@ type deviceSum struct {
 	count, bytes int
 }
 
-// add adds a group, or says why the node cannot have it beside the others, and changes nothing.
+// add adds a group, or returns why the node cannot have it beside the others, and changes nothing.
 func (s *deviceSum) add(g *DeviceGroup) error {
 	switch err := g.Kind.check(); {
 	case err != nil:
@@ -216,7 +216,7 @@ func (a DeviceAttribute) check() error {
 	case AttributeBool:
 		plain.Bool = a.Bool
 	default:
-		return fmt.Errorf("its kind %d is not known", a.Kind)
+		return fmt.Errorf("its kind %d is unknown", a.Kind)
 	}
 	switch {
 	case a != plain:
@@ -324,7 +324,7 @@ func (t *Task) deviceRegexps() (count int) {
 	return count
 }
 
-// checkDevices checks what the tasks of the group ask for together.
+// checkDevices checks what the tasks of the group request together.
 func (g *TaskGroup) checkDevices() error {
 	requests, constraints, gpu := 0, 0, false
 	for _, t := range g.Tasks {

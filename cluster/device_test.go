@@ -125,7 +125,7 @@ func TestNode_CheckDevices(t *testing.T) {
 		},
 		"an unknown kind of value": {
 			func(_ *cluster.Node, g *cluster.DeviceGroup) { g.Attributes["x"] = cluster.DeviceAttribute{Kind: 9} },
-			`devices nvidia/gpu/A100: invalid attribute "x": its kind 9 is not known`,
+			`devices nvidia/gpu/A100: invalid attribute "x": its kind 9 is unknown`,
 		},
 		"too large": {
 			func(_ *cluster.Node, g *cluster.DeviceGroup) {

@@ -13,7 +13,7 @@
 // whole episode, and a [Revision], the raft index of the last write to its
 // strategy. A node is draining exactly while [Node.Drain] is not nil.
 //
-// A mark tells an allocation to leave its node. It is written through raft:
+// A mark requires an allocation to leave its node. It is written through raft:
 // [DesiredTransition].Migrate with the id of its drain and its [MarkClass]. The mark alone moves
 // nothing. The job's evaluation makes a scheduler stop and replace the allocation.
 //
@@ -24,7 +24,7 @@
 // # Ownership
 //
 // All rows that come from a state store are shared by all readers. Never write to them. Copy the
-// row, edit the copy, insert the copy. Each noun has a Copy method that says how deep it goes.
+// row, edit the copy, insert the copy. The comment of each Copy method states how deep it goes.
 //
 // # Wire form
 //

@@ -112,7 +112,7 @@ type Drain struct {
 	// client-terminal when the drain ended.
 	StillStopping int
 	// VolumesLeft are the volumes that allocations which had to leave still had on the node when the
-	// drain ended, as far as the servers knew, or nil. They are shared and never written to.
+	// drain ended, as far as the servers had reports, or nil. They are shared and never written to.
 	VolumesLeft *VolumeHolds `codec:",omitempty"`
 
 	CreateIndex uint64
@@ -200,7 +200,7 @@ func (m *DrainMetadata) Copy() *DrainMetadata {
 // DrainUpdate is an operator's request to start, update or end the drain of a node.
 type DrainUpdate struct {
 	Node NodeID
-	// Spec is the strategy that the operator asks for, or nil to end the drain.
+	// Spec is the strategy of the request, or nil to end the drain.
 	Spec *DrainSpec
 	// Drain is the id of the drain if the request starts one; it must be new. The server
 	// sets it if it is empty. A request that updates or ends a drain does not use it.
@@ -228,7 +228,7 @@ type DrainResult struct {
 	// Withdrawn counts the marks that ending the drain withdrew.
 	Withdrawn int
 	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers
-	// want them stopped, and they have not stopped yet.
+	// are stopping them, and they have not stopped yet.
 	Stopping []AllocID
 }
 

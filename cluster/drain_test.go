@@ -110,7 +110,7 @@ func TestNode_AppendEvent(t *testing.T) {
 		shallow := *node
 		node.AppendEvent(cluster.NodeEvent{Message: "something"}, index)
 
-		must.Eq(t, before, &shallow, must.Sprint("an append is not seen through a shallow copy"))
+		must.Eq(t, before, &shallow, must.Sprint("an append does not change a shallow copy"))
 		must.LessEq(t, cluster.MaxNodeEvents, len(node.Events))
 		must.Eq(t, index, node.Events[len(node.Events)-1].CreateIndex)
 	}

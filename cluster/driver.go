@@ -12,10 +12,10 @@ import (
 type DriverInfo struct {
 	// Attributes are facts about the driver, such as driver.raw_exec.version, or nil.
 	Attributes map[string]string `codec:",omitempty"`
-	// Detected says that the driver can work on the node, Healthy that it can start tasks now.
+	// Detected means that the driver can work on the node, Healthy that it can start tasks now.
 	Detected bool
 	Healthy  bool
-	// HealthDescription says why, in words.
+	// HealthDescription is the reason of Healthy, in words.
 	HealthDescription string
 	// UpdateTime is when the client noticed the last change.
 	UpdateTime time.Time

@@ -19,7 +19,7 @@ const (
 	EvalCancelled EvalStatus = "canceled"
 )
 
-// EvalTrigger says why an evaluation was made.
+// EvalTrigger is the reason why an evaluation was created.
 type EvalTrigger string
 
 // The values of [EvalTrigger].
@@ -33,7 +33,7 @@ const (
 	TriggerAllocStop     EvalTrigger = "alloc-stop"
 )
 
-// Evaluation asks the scheduler to compare a job's allocations with its specification.
+// Evaluation requires the scheduler to compare a job's allocations with its specification.
 type Evaluation struct {
 	ID          EvalID
 	Namespace   Namespace

@@ -39,7 +39,7 @@ type TaskGroup struct {
 // EphemeralDisk is the scratch space of a group.
 type EphemeralDisk struct {
 	Sticky bool
-	// Migrate asks for the data to be copied to a replacement, which stays
+	// Migrate requests a copy of the data for a replacement, which stays
 	// pending until its predecessor has ended and the copy is done.
 	Migrate bool
 	SizeMB  int64

@@ -199,7 +199,7 @@ func (j *Job) Validate() error {
 	} else if err := CheckID(j.ID); err != nil {
 		errs = append(errs, fmt.Errorf("Invalid job ID: %w", err))
 	}
-	if j.Namespace != "" { // Canonicalize knows which
+	if j.Namespace != "" { // Canonicalize has the default
 		if err := CheckID(j.Namespace); err != nil {
 			errs = append(errs, fmt.Errorf("Invalid namespace: %w", err))
 		}
@@ -217,7 +217,7 @@ func (j *Job) Validate() error {
 		return errors.Join(append(errs, err)...)
 	}
 	errs = slices.DeleteFunc(append(errs, checkConstraints(j.Constraints), checkMap("Meta", j.Meta)), isNoError)
-	seen := make(map[string]bool, len(j.TaskGroups))
+	names := make(map[string]bool, len(j.TaskGroups))
 	for i, g := range j.TaskGroups {
 		if len(errs) >= maxReasons {
 			errs = append(errs, errTooManyReasons)
@@ -227,10 +227,10 @@ func (j *Job) Validate() error {
 			errs = append(errs, fmt.Errorf("Task group %d is missing", i))
 			continue
 		}
-		if seen[g.Name] {
+		if names[g.Name] {
 			errs = append(errs, fmt.Errorf("Task group %q is defined twice", g.Name))
 		}
-		seen[g.Name] = true
+		names[g.Name] = true
 		if err := g.validate(j.Type); err != nil {
 			errs = append(errs, withPlace(named("Task group", g.Name, i), err))
 		}

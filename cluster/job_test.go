@@ -231,7 +231,7 @@ func TestTaskGroup_StopTime(t *testing.T) {
 	}}
 	must.Eq(t, 36*time.Second, group.StopTime())
 
-	// A task that asks for centuries must not overflow to no time.
+	// A task that needs centuries must not overflow to no time.
 	group.Tasks[0].KillTimeout, group.Tasks[0].ShutdownDelay = math.MaxInt64, math.MaxInt64
 	must.Eq(t, math.MaxInt64, group.StopTime())
 
@@ -290,24 +290,24 @@ func TestStage(t *testing.T) {
 // Stages leave in the order of their values, and each has its own name.
 func TestStages(t *testing.T) {
 	t.Parallel()
-	seen := map[string]bool{}
+	texts := map[string]bool{}
 	for i, stage := range cluster.Stages() {
 		must.Eq(t, cluster.Stage(i), stage)
-		seen[stage.String()] = true
+		texts[stage.String()] = true
 	}
-	must.MapLen(t, int(cluster.StageCount), seen)
-	must.MapNotContainsKey(t, seen, cluster.StageCount.String())
+	must.MapLen(t, int(cluster.StageCount), texts)
+	must.MapNotContainsKey(t, texts, cluster.StageCount.String())
 }
 
 func TestMarkClass_String(t *testing.T) {
 	t.Parallel()
-	seen := map[string]bool{}
+	texts := map[string]bool{}
 	for class := range cluster.MarkClassCount {
 		must.NotEq(t, "", class.String())
-		seen[class.String()] = true
+		texts[class.String()] = true
 	}
-	must.MapLen(t, int(cluster.MarkClassCount), seen)
-	must.MapNotContainsKey(t, seen, cluster.MarkClassCount.String())
+	must.MapLen(t, int(cluster.MarkClassCount), texts)
+	must.MapNotContainsKey(t, texts, cluster.MarkClassCount.String())
 }
 
 // A job is the same work as its record, and as itself before defaults were filled in.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Hook says when a task of an allocation starts.
+// Hook is when a task of an allocation starts.
 type Hook string
 
 // The values of [Hook].
@@ -23,7 +23,7 @@ const (
 // Lifecycle makes a task run beside the main tasks of its allocation.
 type Lifecycle struct {
 	Hook Hook
-	// Sidecar says that the task runs as long as the main tasks. Otherwise it is meant to end by
+	// Sidecar means that the task runs as long as the main tasks. Otherwise it is meant to end by
 	// itself.
 	Sidecar bool
 }
@@ -170,7 +170,7 @@ func (l *Lifecycle) validate() error {
 	return fmt.Errorf("Invalid lifecycle hook: %q", l.Hook)
 }
 
-// RestartMode says what happens to a task that has used up its restarts.
+// RestartMode is what happens to a task that has used up its restarts.
 type RestartMode string
 
 // The values of [RestartMode].
@@ -181,7 +181,7 @@ const (
 	RestartDelay RestartMode = "delay"
 )
 
-// RestartPolicy says how often the client restarts a failed task: Attempts times in each Interval,
+// RestartPolicy is how often the client restarts a failed task: Attempts times in each Interval,
 // each after Delay.
 type RestartPolicy struct {
 	Attempts int

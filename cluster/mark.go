@@ -2,7 +2,7 @@ package cluster
 
 import "time"
 
-// MarkClass says under which rule an allocation was marked. The raft entry carries it. A mark is
+// MarkClass is the rule under which an allocation was marked. The raft entry carries it. A mark is
 // applied only if its class holds in the state in which it is applied.
 type MarkClass uint8
 
@@ -44,19 +44,19 @@ func (c MarkClass) String() string {
 	return names[c]
 }
 
-// DesiredTransition is the next change that servers want for an allocation. The scheduler acts on
+// DesiredTransition is the next change that the servers intend for an allocation. The scheduler acts on
 // it when it next evaluates the job.
 type DesiredTransition struct {
-	// Migrate tells the allocation to leave its node. If a drain set it, Drain names the drain.
+	// Migrate requires the allocation to leave its node. If a drain set it, Drain names the drain.
 	// Other parties may set it too.
 	Migrate bool
-	// MigrateDisablePlacement, with Migrate, asks for no replacement: batch work that a deadline
+	// MigrateDisablePlacement, with Migrate, forbids a replacement: batch work that a deadline
 	// stopped is not placed again.
 	MigrateDisablePlacement bool
-	// Reschedule and ForceReschedule ask for a failed allocation to be replaced.
+	// Reschedule and ForceReschedule request a replacement of a failed allocation.
 	Reschedule      bool
 	ForceReschedule bool
-	// NoShutdownDelay asks the client to skip shutdown delays.
+	// NoShutdownDelay means that the client skips shutdown delays.
 	NoShutdownDelay bool
 
 	// Drain is the drain that set Migrate, or empty if none did.

@@ -72,7 +72,7 @@ func (m *MigrateStrategy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Pace is the group's budget in numbers: how many allocations it wants healthy,
+// Pace is the group's budget in numbers: how many healthy allocations it needs,
 // and how many of them may be down for drains.
 type Pace struct {
 	Count       int

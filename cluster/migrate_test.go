@@ -112,7 +112,7 @@ func TestPaceOf(t *testing.T) {
 		"no deadline for health is the default one": {
 			job, "still", cluster.Pace{Count: 4, HealthyDeadline: 5 * time.Minute}, true,
 		},
-		"a stopped job wants nothing healthy": {
+		"a stopped job needs nothing healthy": {
 			stopped, "web", cluster.Pace{MaxParallel: 3, HealthyDeadline: time.Hour}, true,
 		},
 		"a group that is gone": {job, "renamed", cluster.Pace{}, false},

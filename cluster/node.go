@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Eligibility says whether a scheduler may place allocations on a node.
+// Eligibility is whether a scheduler may place allocations on a node.
 type Eligibility string
 
 // The values of [Eligibility].
@@ -18,7 +18,7 @@ const (
 // Valid reports whether e is one of the two values.
 func (e Eligibility) Valid() bool { return e == NodeEligible || e == NodeIneligible }
 
-// NodeStatus is what the servers know of a node's heartbeat.
+// NodeStatus is the state of a node's heartbeat at the servers.
 type NodeStatus string
 
 // The values of [NodeStatus].
@@ -54,7 +54,7 @@ type Node struct {
 	Reserved  Resources
 	// MaxAllocs bounds the allocations on the node; zero is no bound.
 	MaxAllocs int
-	// ReportsDrivers says that Drivers are all drivers of the node. A node that does not report its
+	// ReportsDrivers means that Drivers are all drivers of the node. A node that does not report its
 	// drivers, such as a simulated one, counts as one with every driver.
 	ReportsDrivers bool `codec:",omitempty"`
 	// Drivers are the task drivers of the node by name.

@@ -23,16 +23,16 @@ type Plan struct {
 	Answers []*Evaluation
 }
 
-// PlanStop asks for one allocation to be stopped.
+// PlanStop stops one allocation.
 type PlanStop struct {
 	Alloc       AllocID
 	Description string
-	// Migrate says that the stop follows a mark. If the mark is gone when the plan is applied,
+	// Migrate means that the stop follows a mark. If the mark is gone when the plan is applied,
 	// the stop and the replacement are refused.
 	Migrate bool
-	// Lost says that the allocation's client can no longer report how it ended.
+	// Lost means that the allocation's client can no longer report how it ended.
 	Lost bool
-	// Unknown says that the allocation's node cannot be reached at present: its client status
+	// Unknown means that the allocation's node cannot be reached at present: its client status
 	// becomes unknown, its desired status stays.
 	Unknown bool
 }

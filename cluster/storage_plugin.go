@@ -13,7 +13,7 @@ import (
 // plugin with the id.
 type PluginID string
 
-// PluginType says which services a storage plugin has.
+// PluginType lists the services that a storage plugin has.
 type PluginType string
 
 // The values of [PluginType].
@@ -37,7 +37,7 @@ func (t PluginType) Node() bool { return t == PluginNode || t == PluginMonolith 
 // Controller reports whether a plugin of the type attaches volumes to nodes.
 func (t PluginType) Controller() bool { return t == PluginController || t == PluginMonolith }
 
-// CSIPlugin says that a task is a storage plugin.
+// CSIPlugin makes a task a storage plugin.
 type CSIPlugin struct {
 	ID   PluginID
 	Type PluginType
@@ -93,23 +93,23 @@ type StoragePlugin struct {
 	Type PluginType
 	// Alloc is the allocation that runs it.
 	Alloc AllocID
-	// Healthy plugins answer probes. HealthDescription says why, in words.
+	// Healthy plugins answer probes. HealthDescription is the reason of Healthy, in words.
 	Healthy           bool
 	HealthDescription string
-	// Provider and Version are what the plugin says of itself.
+	// Provider and Version are the texts that the plugin reports.
 	Provider string `codec:",omitempty"`
 	Version  string `codec:",omitempty"`
 	// NodeID is what the plugin calls the node, or empty for a controller.
 	NodeID string `codec:",omitempty"`
 	// MaxVolumes bounds the volumes of the plugin on the node; zero is no bound.
 	MaxVolumes int64 `codec:",omitempty"`
-	// Topology is where the plugin says the node is.
+	// Topology is the location of the node that the plugin reports.
 	Topology Topology `codec:",omitempty"`
-	// NeedsController says that the plugin has controllers, without which no volume comes to a node.
+	// NeedsController means that the plugin has controllers, without which no volume comes to a node.
 	NeedsController bool `codec:",omitempty"`
-	// Stages says that a volume is staged once on the node before it is published to allocations.
+	// Stages means that a volume is staged once on the node before it is published to allocations.
 	Stages bool `codec:",omitempty"`
-	// Attaches says that a controller attaches and detaches volumes, ReadOnlyAttaches that it can attach
+	// Attaches means that a controller attaches and detaches volumes, ReadOnlyAttaches that it can attach
 	// them read only.
 	Attaches         bool `codec:",omitempty"`
 	ReadOnlyAttaches bool `codec:",omitempty"`

@@ -33,9 +33,9 @@ type Task struct {
 	User string `codec:",omitempty"`
 	// Lifecycle is nil for a main task.
 	Lifecycle *Lifecycle `codec:",omitempty"`
-	// Leader says that the end of the task ends the other main tasks of the allocation.
+	// Leader means that the end of the task ends the other main tasks of the allocation.
 	Leader bool `codec:",omitempty"`
-	// KillSignal is the name of the signal that asks the task to end, such as SIGTERM. Empty leaves
+	// KillSignal is the name of the signal that stops the task, such as SIGTERM. Empty leaves
 	// the choice to the driver.
 	KillSignal string `codec:",omitempty"`
 	// Constraints restrict the nodes of the task's group.
@@ -50,7 +50,7 @@ type Task struct {
 	Devices []DeviceRequest `codec:",omitempty"`
 	// VolumeMounts are the volumes of the group that the task sees.
 	VolumeMounts []VolumeMount `codec:",omitempty"`
-	// CSIPlugin says that the task is a storage plugin for real volumes, or is nil. StoragePlugin is
+	// CSIPlugin makes the task a storage plugin for real volumes, or is nil. StoragePlugin is
 	// then true.
 	CSIPlugin *CSIPlugin `codec:",omitempty"`
 }

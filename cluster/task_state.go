@@ -28,7 +28,7 @@ const (
 type TaskState struct {
 	Name  string
 	State TaskPhase
-	// Failed says that the task ended and failed.
+	// Failed means that the task ended and failed.
 	Failed   bool   `codec:",omitempty"`
 	Restarts uint64 `codec:",omitempty"`
 	// LastRestart, StartedAt and FinishedAt are zero if it has not happened.
@@ -57,7 +57,7 @@ type TaskWait struct {
 	For WaitKind
 	// Until is the end of a delay or of the grace, or zero.
 	Until time.Time `codec:",omitempty"`
-	// Detail names what is known: the driver, or a process with its id and state.
+	// Detail names the cause: the driver, or a process with its id and state.
 	Detail string `codec:",omitempty"`
 }
 
@@ -144,16 +144,16 @@ func (s *TaskStates) Bounded(g *TaskGroup) *TaskStates {
 	if s == nil {
 		return nil
 	}
-	known := map[string]bool{} // a small map needs no heap
+	expected := map[string]bool{} // a small map needs no heap
 	for _, t := range g.taskList() {
 		if t != nil {
-			known[t.Name] = true
+			expected[t.Name] = true
 		}
 	}
-	kept := &TaskStates{Tasks: make([]TaskState, 0, min(len(s.Tasks), len(known)))}
+	kept := &TaskStates{Tasks: make([]TaskState, 0, min(len(s.Tasks), len(expected)))}
 	for _, t := range s.Tasks {
-		if known[t.Name] && (t.State == TaskPending || t.State == TaskRunning || t.State == TaskDead) {
-			known[t.Name] = false
+		if expected[t.Name] && (t.State == TaskPending || t.State == TaskRunning || t.State == TaskDead) {
+			expected[t.Name] = false
 			kept.Tasks = append(kept.Tasks, t)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Each field that an older server does not know needs the version that has it, alone and with all
+// Each field that an older server does not have needs the version that has it, alone and with all
 // others. Such a field has a tag that leaves it out of an encoding while it is not set.
 func TestNeededVersion_OfEachField(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 //	   A registration of a job that holds only at a modify index of the job
 //	5  the entry with which an operator stops one allocation
 //	6  devices of nodes, requests of tasks for devices, and the devices of an allocation
-//	7  volumes, claims, storage plugins of nodes, and what a group asks of volumes
+//	7  volumes, claims, storage plugins of nodes, and what a group requests of volumes
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.

@@ -48,7 +48,7 @@ type Volume struct {
 	Context    map[string]string `codec:",omitempty"`
 	// CapacityBytes is the size of the volume, or zero if the operator did not set it.
 	CapacityBytes int64 `codec:",omitempty"`
-	// Topologies say which nodes can reach the volume: nodes whose plugin has all segments of one
+	// Topologies are the nodes that can reach the volume: nodes whose plugin has all segments of one
 	// of them. Nil means all nodes.
 	Topologies []Topology `codec:",omitempty"`
 

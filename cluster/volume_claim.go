@@ -20,10 +20,10 @@ type VolumeClaim struct {
 	Capability VolumeCapability
 	// State is the progress of the release of the claim.
 	State ClaimState `codec:",omitempty"`
-	// Controller says that a controller must attach the volume to the node, and detach it at the
+	// Controller means that a controller must attach the volume to the node, and detach it at the
 	// end.
 	Controller bool `codec:",omitempty"`
-	// Attached says that a controller has attached the volume. The node waits for that.
+	// Attached means that a controller has attached the volume. The node waits for that.
 	// PublishContext is the answer of the controller, for the node's calls, or nil.
 	Attached       bool              `codec:",omitempty"`
 	PublishContext map[string]string `codec:",omitempty"`
@@ -41,7 +41,7 @@ type VolumeClaim struct {
 	ModifyIndex uint64
 }
 
-// ClaimMode says whether a claim may write.
+// ClaimMode is whether a claim may write.
 type ClaimMode string
 
 // The values of [ClaimMode].
@@ -178,7 +178,7 @@ type ClaimChange struct {
 	PublishContext map[string]string `codec:",omitempty"`
 }
 
-// ClaimCause says why a claim changes.
+// ClaimCause is the reason why a claim changes.
 type ClaimCause string
 
 // The values of [ClaimCause].
@@ -202,7 +202,7 @@ func (c ClaimCause) Valid() bool {
 // MaxClaimChanges is the largest number of changes in one update.
 const MaxClaimChanges = 1000
 
-// ClaimRefusal says why a change of a claim was not applied.
+// ClaimRefusal is the reason why a change of a claim was not applied.
 type ClaimRefusal struct {
 	Claim ClaimKey
 	Why   string

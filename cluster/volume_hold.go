@@ -24,7 +24,7 @@ type VolumeHold struct {
 	Alloc AllocID
 	// Path is the busy mount target on the node, or empty.
 	Path string `codec:",omitempty"`
-	// Reason says what the client waits for: the next call, and the last error with the process
+	// Reason is what the client waits for: the next call, and the last error with the process
 	// that uses the mount.
 	Reason string `codec:",omitempty"`
 	// Since is when the client started to unmount the volume.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// AccessMode says how many allocations may use a volume at a time.
+// AccessMode is how many allocations may use a volume at a time.
 type AccessMode string
 
 // The values of [AccessMode].
@@ -41,7 +41,7 @@ func (m AccessMode) SingleNode() bool { return m == SingleNodeReader || m == Sin
 // SingleWriter reports whether two writers would damage the volume.
 func (m AccessMode) SingleWriter() bool { return m == SingleNodeWriter || m == MultiNodeSingleWriter }
 
-// AttachmentMode says how a task sees a volume.
+// AttachmentMode is the form in which a task has a volume.
 type AttachmentMode string
 
 // The values of [AttachmentMode].
@@ -73,7 +73,7 @@ func (c VolumeCapability) Validate() error {
 	return nil
 }
 
-// MountOptions say how a file system is mounted.
+// MountOptions are the options of the mount of a file system.
 type MountOptions struct {
 	// FSType is the file system. Empty means that the plugin chooses.
 	FSType string

@@ -205,7 +205,7 @@ func (g *TaskGroup) validateVolumes() (errs []error) {
 	return errs
 }
 
-// UsesVolumes reports whether a group of the job asks for volumes.
+// UsesVolumes reports whether a group of the job requests volumes.
 func (j *Job) UsesVolumes() bool {
 	return slices.ContainsFunc(j.TaskGroups, func(g *TaskGroup) bool { return g != nil && len(g.Volumes) > 0 })
 }

@@ -116,7 +116,7 @@ func (h *Heap[K]) PopFirst(now time.Time) (key K, due bool) {
 }
 
 // LastBefore is the latest time before the closing time, or the first time if none is before it.
-// It looks only at those times and their children: in a heap no child is earlier than its parent.
+// It reads only those times and their children: in a heap no child is earlier than its parent.
 func (h *Heap[K]) LastBefore(closing time.Time) time.Time {
 	last := h.First()
 	open := []int{0}

@@ -136,8 +136,8 @@ func TestHeap_AgreesWithSortedSlice(t *testing.T) {
 func FuzzHeap(f *testing.F) { f.Fuzz(rapid.MakeFuzz(moves)) }
 
 // LastBefore reads the times in the window and their children only. The test removes everything
-// below, so a look there would panic.
-func TestHeap_LastBeforeLooksNoFurtherThanItMust(t *testing.T) {
+// below, so a read there would panic.
+func TestHeap_LastBeforeReadsNoFurtherThanItMust(t *testing.T) {
 	t.Parallel()
 	const inWindow, all = 10, 10_000
 	var h Heap[name]

@@ -70,7 +70,7 @@ type constraint struct {
 	last *answer
 }
 
-// answer says whether a constraint holds between two texts.
+// answer is whether a constraint holds between two texts.
 type answer struct {
 	left, right string
 	holds       bool

@@ -10,24 +10,24 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// MissingDevices begins the reason of a node that does not have the devices that tasks of the group ask for,
+// MissingDevices begins the reason of a node that does not have the devices that tasks of the group request,
 // in use or not. The requests that it cannot fulfil follow.
 const MissingDevices = "missing devices"
 
-// Devices are what the tasks of a group ask of the devices of a node.
+// Devices are what the tasks of a group request of the devices of a node.
 type Devices struct{ requests []*request }
 
 // request is one request, read once for many nodes.
 type request struct {
 	cluster.DeviceRequest
 	task string
-	// ofKind speak of all devices of a kind, ofOne of each device by itself.
+	// ofKind are about all devices of a kind, ofOne about each device by itself.
 	ofKind, ofOne []*constraint
 	// prefers are the affinities.
 	prefers []affinity
-	// known are the answers for the groups of nodes that were looked at. A plan asks about one node several
+	// fits are the results for the groups of nodes that were judged. A plan reads one node several
 	// times, and 64 requests with constraints on 10,000 devices cost seconds each time.
-	known map[*cluster.DeviceGroup]*fit
+	fits map[*cluster.DeviceGroup]*fit
 }
 
 type affinity struct {
@@ -39,7 +39,7 @@ type affinity struct {
 func devicesOf(g *cluster.TaskGroup) Devices {
 	d := Devices{}
 	for task, r := range g.Requests() {
-		one := &request{DeviceRequest: *r, task: task, known: make(map[*cluster.DeviceGroup]*fit)}
+		one := &request{DeviceRequest: *r, task: task, fits: make(map[*cluster.DeviceGroup]*fit)}
 		for _, c := range read(r.Constraints) {
 			if c.OfOneDevice() {
 				one.ofOne = append(one.ofOne, c)
@@ -55,7 +55,7 @@ func devicesOf(g *cluster.TaskGroup) Devices {
 	return d
 }
 
-// Any reports whether the group asks for devices.
+// Any reports whether the group requests devices.
 func (d Devices) Any() bool { return len(d.requests) > 0 }
 
 // Missing returns why the node lacks devices for the group even if all of them were healthy and free, or the
@@ -126,28 +126,29 @@ func (d Devices) assign(offers [][]offer, preferences bool) (a Assignment, ok bo
 		r := d.requests[i]
 		o := r.best(offers[i], preferences)
 		a.Score += o.score(r.Count)
-		taken := o.first(r.Count)
-		chosen[i] = cluster.AssignedDevice{Task: r.task, Kind: o.group.Kind, IDs: make([]string, len(taken))}
-		for at, k := range taken {
+		first := o.first(r.Count)
+		chosen[i] = cluster.AssignedDevice{Task: r.task, Kind: o.group.Kind, IDs: make([]string, len(first))}
+		for at, k := range first {
 			chosen[i].IDs[at] = o.group.Devices[k].ID
-			o.given[k] = true
+			o.taken[k] = true
 		}
 		open = slices.Delete(open, best, best+1)
 		for _, i := range open {
-			offers[i] = d.requests[i].without(offers[i], o.group, taken)
+			offers[i] = d.requests[i].without(offers[i], o.group, first)
 		}
 	}
 	a.Devices = &cluster.AssignedDevices{All: chosen}
 	return a, true
 }
 
-// offer are the free devices of one kind that fit a request, as many as it asks for or more.
+// offer are the free devices of one kind that fit a request, as many as it requests or more.
 type offer struct {
 	*fit
 	group *cluster.DeviceGroup
-	// given says by place which devices cannot be given any more. All offers of the group share it.
-	given []bool
-	// left counts those that fit and can be given.
+	// taken is true at the places of the devices that cannot be assigned any more. All offers of the
+	// group share it.
+	taken []bool
+	// left counts those that fit and are not taken.
 	left int
 }
 
@@ -158,7 +159,7 @@ func (o *offer) first(count int) []int {
 		if len(first) == count {
 			break
 		}
-		if !o.given[k] {
+		if !o.taken[k] {
 			first = append(first, k)
 		}
 	}
@@ -180,18 +181,18 @@ func (o *offer) score(count int) int {
 func (d Devices) offers(n *cluster.Node, used cluster.DevicesInUse) [][]offer {
 	all := make([][]offer, len(d.requests))
 	for _, g := range n.Devices {
-		var given []bool
+		var taken []bool
 		for i, r := range d.requests {
 			f := r.fit(g)
 			if len(f.order) < r.Count {
 				continue
 			}
-			if given == nil {
-				given = unavailable(g, inUse(n, g.Kind, used))
+			if taken == nil {
+				taken = unavailable(g, inUse(n, g.Kind, used))
 			}
-			o := offer{fit: f, group: g, given: given}
+			o := offer{fit: f, group: g, taken: taken}
 			for _, k := range f.order {
-				if !given[k] {
+				if !taken[k] {
 					o.left++
 				}
 			}
@@ -206,7 +207,7 @@ func (d Devices) offers(n *cluster.Node, used cluster.DevicesInUse) [][]offer {
 // inUse are the ids of a kind that allocations on the node have. If the node no longer has the kind of a
 // device that is in use, its plugin may have renamed the kind: the id is in use in every kind then. The
 // client's ledger judges in the same way, so an allocation does not wait there for a device that it was
-// given here.
+// assigned here.
 func inUse(n *cluster.Node, kind cluster.DeviceKind, used cluster.DevicesInUse) map[string]bool {
 	ids, shared := used[kind], true
 	for other, old := range used { //lint:order a union of sets
@@ -224,7 +225,7 @@ func inUse(n *cluster.Node, kind cluster.DeviceKind, used cluster.DevicesInUse) 
 	return ids
 }
 
-// unavailable says by place which devices of the group cannot be given.
+// unavailable is true at the places of the devices of the group that cannot be assigned.
 func unavailable(g *cluster.DeviceGroup, used map[string]bool) []bool {
 	all := make([]bool, len(g.Devices))
 	for i, d := range g.Devices {
@@ -233,7 +234,7 @@ func unavailable(g *cluster.DeviceGroup, used map[string]bool) []bool {
 	return all
 }
 
-// without counts devices of one group that were given to another request, and removes the offer if too few
+// without counts devices of one group that were assigned to another request, and removes the offer if too few
 // are left.
 func (r *request) without(offers []offer, g *cluster.DeviceGroup, taken []int) []offer {
 	for i := range offers {
@@ -266,10 +267,10 @@ func (r *request) best(offers []offer, preferences bool) offer {
 	})
 }
 
-// fit says which devices of a group fit a request, healthy and free or not.
+// fit contains the devices of a group that fit a request, healthy and free or not.
 type fit struct {
-	// fits says by place which devices fit. order are their places: those that the request prefers first, and
-	// equal ones in the order of their ids.
+	// fits is true at the places of the devices that fit. order are their places: those that the request
+	// prefers first, and equal ones in the order of their ids.
 	fits  []bool
 	order []int
 	// ofKind is the sum of the weights of the affinities that hold for each device of the kind. ofOne are the
@@ -280,10 +281,10 @@ type fit struct {
 
 // fit returns what of the group fits. Groups of nodes do not change.
 func (r *request) fit(g *cluster.DeviceGroup) *fit {
-	f := r.known[g]
+	f := r.fits[g]
 	if f == nil {
 		f = r.judge(g)
-		r.known[g] = f
+		r.fits[g] = f
 	}
 	return f
 }
@@ -355,14 +356,14 @@ func (d Devices) Short(n *cluster.Node, used cluster.DevicesInUse) (s Shortage) 
 	return s
 }
 
-// RefusalOfDevices returns why the devices of a placement of the group on the node cannot be given, or the
+// RefusalOfDevices returns why the devices of a placement of the group on the node cannot be assigned, or the
 // empty string. Unlike [Devices.Assign], the FSM calls it: it reads no constraint.
 func RefusalOfDevices(g *cluster.TaskGroup, n *cluster.Node, assigned *cluster.AssignedDevices, used cluster.DevicesInUse) string {
 	var all []cluster.AssignedDevice
 	if assigned != nil {
 		all = assigned.All
 	}
-	given := cluster.DevicesInUse{}
+	assignedBefore := cluster.DevicesInUse{}
 	at := 0
 	for task, r := range g.Requests() {
 		if at == len(all) {
@@ -374,16 +375,16 @@ func RefusalOfDevices(g *cluster.TaskGroup, n *cluster.Node, assigned *cluster.A
 		case one.Task != task:
 			return fmt.Sprintf("the devices of task %s are in the place of those of task %s", one.Task, task)
 		case !r.Matches(one.Kind):
-			return fmt.Sprintf("task %s asks for %s, and not for %s", task, r.Name, one.Kind)
+			return fmt.Sprintf("task %s requests %s, and not %s", task, r.Name, one.Kind)
 		case len(one.IDs) != r.Count:
-			return fmt.Sprintf("task %s asks for %d %s, and has %d", task, r.Count, r.Name, len(one.IDs))
+			return fmt.Sprintf("task %s requests %d %s, and has %d", task, r.Count, r.Name, len(one.IDs))
 		}
-		if why := refusalOfDevice(n, one, used, given); why != "" {
+		if why := refusalOfDevice(n, one, used, assignedBefore); why != "" {
 			return why
 		}
 	}
 	if at < len(all) {
-		return "it has devices that no task asks for"
+		return "it has devices that no task requests"
 	}
 	if at == 0 && assigned != nil {
 		return "it has an empty list of devices"
@@ -392,13 +393,13 @@ func RefusalOfDevices(g *cluster.TaskGroup, n *cluster.Node, assigned *cluster.A
 }
 
 // refusalOfDevice judges the ids of one request, and adds them to those that the allocation has.
-func refusalOfDevice(n *cluster.Node, one cluster.AssignedDevice, used, given cluster.DevicesInUse) string {
+func refusalOfDevice(n *cluster.Node, one cluster.AssignedDevice, used, assigned cluster.DevicesInUse) string {
 	group := n.DeviceGroup(one.Kind)
 	if group == nil {
 		return fmt.Sprintf("the node has no %s", one.Kind)
 	}
-	if given[one.Kind] == nil {
-		given[one.Kind] = make(map[string]bool, len(one.IDs))
+	if assigned[one.Kind] == nil {
+		assigned[one.Kind] = make(map[string]bool, len(one.IDs))
 	}
 	taken := inUse(n, one.Kind, used)
 	for _, id := range one.IDs {
@@ -410,10 +411,10 @@ func refusalOfDevice(n *cluster.Node, one cluster.AssignedDevice, used, given cl
 			return name + " is unhealthy"
 		case taken[id]:
 			return name + " is in use"
-		case given[one.Kind][id]:
-			return name + " is given twice"
+		case assigned[one.Kind][id]:
+			return name + " is assigned twice"
 		}
-		given[one.Kind][id] = true
+		assigned[one.Kind][id] = true
 	}
 	return ""
 }

@@ -59,7 +59,7 @@ func ordered(operand string, order int) bool {
 // value is a fact about devices, or a text of a constraint.
 type value struct {
 	text string
-	// literal says that the text is the constraint's, and has no kind.
+	// literal means that the text is the constraint's, and has no kind.
 	literal bool
 	kind    valueKind
 	// number is that of a quantity.

@@ -34,8 +34,8 @@ func with(groups ...*cluster.DeviceGroup) *cluster.Node {
 	return n
 }
 
-// asks is a group whose tasks t0, t1 and so on have one request each.
-func asks(requests ...cluster.DeviceRequest) *cluster.TaskGroup {
+// requesting is a group whose tasks t0, t1 and so on have one request each.
+func requesting(requests ...cluster.DeviceRequest) *cluster.TaskGroup {
 	g := &cluster.TaskGroup{Name: "g", Tasks: []*cluster.Task{nil}}
 	for i, r := range requests {
 		g.Tasks = append(g.Tasks, &cluster.Task{Name: fmt.Sprint("t", i), Devices: []cluster.DeviceRequest{r}})
@@ -140,7 +140,7 @@ func TestDeviceConstraints(t *testing.T) {
 		{"${device.ids}", "is_set", "", true},
 	} {
 		c := is(test.left, test.operand, test.right)
-		one := demandsOf(asks(cluster.DeviceRequest{Name: "gpu", Count: 1, Constraints: []cluster.Constraint{c}}))
+		one := demandsOf(requesting(cluster.DeviceRequest{Name: "gpu", Count: 1, Constraints: []cluster.Constraint{c}}))
 		missing := one.Missing(with(g))
 		must.Eq(t, test.want, missing == "", must.Sprint(c, missing))
 		_, ok := one.Assign(with(g), nil)
@@ -167,35 +167,35 @@ func TestAssign(t *testing.T) {
 		want  string
 		score int
 	}{
-		"lowest ids":                  {node: with(devices(a100(), "c", "b", "a")), group: asks(gpu(2)), want: "t0 A100 a,b"},
-		"healthy ones":                {node: with(sick), group: asks(gpu(2)), want: "t0 A100 b,c"},
-		"free ones":                   {node: with(sick), used: using(a100(), "b"), group: asks(gpu(1)), want: "t0 A100 c"},
-		"the same id of another kind": {node: with(devices(a100(), "a"), devices(mi50(), "a")), used: using(mi50(), "a"), group: asks(gpu(1)), want: "t0 A100 a"},
-		"more than there are":         {node: with(sick), group: asks(gpu(3)), want: "none"},
-		"no mix of kinds":             {node: with(devices(a100(), "a"), devices(mi50(), "b")), group: asks(gpu(2)), want: "none"},
-		"another type":                {node: with(devices(a100(), "a")), group: asks(cluster.DeviceRequest{Name: "fpga", Count: 1}), want: "none"},
-		"no devices":                  {node: with(), group: asks(gpu(1)), want: "none"},
-		"by vendor first":             {node: with(devices(a100(), "a"), devices(mi50(), "b")), group: asks(gpu(1), nvidia), want: "t0 MI50 b; t1 A100 a"},
-		"the largest first":           {node: with(devices(a100(), "a"), devices(mi50(), "b", "c")), group: asks(gpu(1), gpu(2)), want: "t0 A100 a; t1 MI50 b,c"},
-		"each its own":                {node: with(devices(a100(), "a", "b", "c")), group: asks(gpu(1), gpu(2)), want: "t0 A100 c; t1 A100 a,b"},
+		"lowest ids":                  {node: with(devices(a100(), "c", "b", "a")), group: requesting(gpu(2)), want: "t0 A100 a,b"},
+		"healthy ones":                {node: with(sick), group: requesting(gpu(2)), want: "t0 A100 b,c"},
+		"free ones":                   {node: with(sick), used: using(a100(), "b"), group: requesting(gpu(1)), want: "t0 A100 c"},
+		"the same id of another kind": {node: with(devices(a100(), "a"), devices(mi50(), "a")), used: using(mi50(), "a"), group: requesting(gpu(1)), want: "t0 A100 a"},
+		"more than there are":         {node: with(sick), group: requesting(gpu(3)), want: "none"},
+		"no mix of kinds":             {node: with(devices(a100(), "a"), devices(mi50(), "b")), group: requesting(gpu(2)), want: "none"},
+		"another type":                {node: with(devices(a100(), "a")), group: requesting(cluster.DeviceRequest{Name: "fpga", Count: 1}), want: "none"},
+		"no devices":                  {node: with(), group: requesting(gpu(1)), want: "none"},
+		"by vendor first":             {node: with(devices(a100(), "a"), devices(mi50(), "b")), group: requesting(gpu(1), nvidia), want: "t0 MI50 b; t1 A100 a"},
+		"the largest first":           {node: with(devices(a100(), "a"), devices(mi50(), "b", "c")), group: requesting(gpu(1), gpu(2)), want: "t0 A100 a; t1 MI50 b,c"},
+		"each its own":                {node: with(devices(a100(), "a", "b", "c")), group: requesting(gpu(1), gpu(2)), want: "t0 A100 c; t1 A100 a,b"},
 		"named ids": {
-			node: with(devices(a100(), "a", "b")), group: asks(gpu(1), gpu(1, is("${device.ids}", "set_contains", "a"))), want: "t0 A100 b; t1 A100 a",
+			node: with(devices(a100(), "a", "b")), group: requesting(gpu(1), gpu(1, is("${device.ids}", "set_contains", "a"))), want: "t0 A100 b; t1 A100 a",
 		},
 		"a preferred kind": {
 			node:  with(devices(a100(), "a", "b"), devices(mi50(), "c")),
-			group: asks(prefer(gpu(1), 50, is("${device.vendor}", "=", "nvidia"))), want: "t0 A100 a", score: 50,
+			group: requesting(prefer(gpu(1), 50, is("${device.vendor}", "=", "nvidia"))), want: "t0 A100 a", score: 50,
 		},
 		"an avoided kind": {
 			node:  with(devices(a100(), "a"), devices(mi50(), "c")),
-			group: asks(prefer(gpu(1), -50, is("${device.vendor}", "=", "amd"))), want: "t0 A100 a",
+			group: requesting(prefer(gpu(1), -50, is("${device.vendor}", "=", "amd"))), want: "t0 A100 a",
 		},
 		"a preferred id": {
 			node:  with(devices(a100(), "a", "b", "c")),
-			group: asks(prefer(prefer(gpu(2), 10, is("${device.ids}", "=", "c")), 1, is("${device.type}", "=", "gpu"))), want: "t0 A100 c,a", score: 12,
+			group: requesting(prefer(prefer(gpu(2), 10, is("${device.ids}", "=", "c")), 1, is("${device.type}", "=", "gpu"))), want: "t0 A100 c,a", score: 12,
 		},
 		"preferences yield": {
 			node:  with(devices(a100(), "a"), devices(mi50(), "b", "c")),
-			group: asks(prefer(gpu(1), 50, is("${device.vendor}", "=", "amd")), gpu(2)), want: "t0 A100 a; t1 MI50 b,c",
+			group: requesting(prefer(gpu(1), 50, is("${device.vendor}", "=", "amd")), gpu(2)), want: "t0 A100 a; t1 MI50 b,c",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,10 +218,10 @@ func TestMissing_NamesTheRequests(t *testing.T) {
 	t.Parallel()
 	sick := devices(a100(), "a")
 	sick.Devices[0].Healthy = false
-	g := asks(cluster.DeviceRequest{Name: "gpu", Count: 1}, cluster.DeviceRequest{Name: "gpu", Count: 2}, cluster.DeviceRequest{Name: "gpu", Count: 2}, cluster.DeviceRequest{Name: "intel/fpga", Count: 1})
+	g := requesting(cluster.DeviceRequest{Name: "gpu", Count: 1}, cluster.DeviceRequest{Name: "gpu", Count: 2}, cluster.DeviceRequest{Name: "gpu", Count: 2}, cluster.DeviceRequest{Name: "intel/fpga", Count: 1})
 	must.Eq(t, "missing devices: 2 gpu, 1 intel/fpga", feasible.Of(&cluster.Job{}).Group(g).Refusal(with(sick)))
 	must.Eq(t, "", feasible.Of(&cluster.Job{}).Group(g).Unsatisfied(with(sick)))
-	must.Eq(t, "", demandsOf(asks(cluster.DeviceRequest{Name: "gpu", Count: 1})).Missing(with(sick)), must.Sprint("it may become healthy"))
+	must.Eq(t, "", demandsOf(requesting(cluster.DeviceRequest{Name: "gpu", Count: 1})).Missing(with(sick)), must.Sprint("it may become healthy"))
 }
 
 func TestShort(t *testing.T) {
@@ -244,7 +244,7 @@ func TestShort(t *testing.T) {
 		for _, count := range test.counts {
 			requests = append(requests, cluster.DeviceRequest{Name: "gpu", Count: count})
 		}
-		must.Eq(t, test.want, demandsOf(asks(requests...)).Short(n, using(a100(), test.used...)), must.Sprint(test))
+		must.Eq(t, test.want, demandsOf(requesting(requests...)).Short(n, using(a100(), test.used...)), must.Sprint(test))
 	}
 }
 
@@ -252,7 +252,7 @@ func TestRefusalOfDevices(t *testing.T) {
 	t.Parallel()
 	n := with(devices(a100(), "a", "b", "c", "d"), devices(mi50(), "a"))
 	n.Devices[1].Devices[3].Healthy = false
-	g := asks(cluster.DeviceRequest{Name: "nvidia/gpu", Count: 2}, cluster.DeviceRequest{Name: "gpu", Count: 1})
+	g := requesting(cluster.DeviceRequest{Name: "nvidia/gpu", Count: 2}, cluster.DeviceRequest{Name: "gpu", Count: 1})
 	one := func(task string, k cluster.DeviceKind, ids ...string) cluster.AssignedDevice {
 		return cluster.AssignedDevice{Task: task, Kind: k, IDs: ids}
 	}
@@ -261,42 +261,43 @@ func TestRefusalOfDevices(t *testing.T) {
 		"":                          {right, one("t1", mi50(), "a")},
 		"task t0 has no nvidia/gpu": {},
 		"task t1 has no gpu":        {right},
-		"task t0 asks for nvidia/gpu, and not for amd/gpu/MI50":       {one("t0", mi50(), "a", "b"), one("t1", a100(), "c")},
-		"task t0 asks for 2 nvidia/gpu, and has 1":                    {one("t0", a100(), "a"), one("t1", a100(), "b")},
-		"task t0 asks for 2 nvidia/gpu, and has 3":                    {one("t0", a100(), "a", "b", "c"), one("t1", mi50(), "a")},
+		"task t0 requests nvidia/gpu, and not amd/gpu/MI50":           {one("t0", mi50(), "a", "b"), one("t1", a100(), "c")},
+		"task t0 requests 2 nvidia/gpu, and has 1":                    {one("t0", a100(), "a"), one("t1", a100(), "b")},
+		"task t0 requests 2 nvidia/gpu, and has 3":                    {one("t0", a100(), "a", "b", "c"), one("t1", mi50(), "a")},
 		"the devices of task t1 are in the place of those of task t0": {one("t1", mi50(), "a"), right},
-		"device nvidia/gpu/A100 a is given twice":                     {right, one("t1", a100(), "a")},
-		"device nvidia/gpu/A100 b is given twice":                     {one("t0", a100(), "b", "b"), one("t1", mi50(), "a")},
+		"device nvidia/gpu/A100 a is assigned twice":                  {right, one("t1", a100(), "a")},
+		"device nvidia/gpu/A100 b is assigned twice":                  {one("t0", a100(), "b", "b"), one("t1", mi50(), "a")},
 		"device nvidia/gpu/A100 c is in use":                          {right, one("t1", a100(), "c")},
 		"device nvidia/gpu/A100 d is unhealthy":                       {one("t0", a100(), "a", "d"), one("t1", mi50(), "a")},
 		"device nvidia/gpu/A100 e is gone":                            {one("t0", a100(), "a", "e"), one("t1", mi50(), "a")},
 		"the node has no nvidia/gpu/T4":                               {one("t0", cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "T4"}, "a", "b"), one("t1", mi50(), "a")},
-		"it has devices that no task asks for":                        {right, one("t1", mi50(), "a"), one("t1", a100(), "c")},
+		"it has devices that no task requests":                        {right, one("t1", mi50(), "a"), one("t1", a100(), "c")},
 	} {
 		must.Eq(t, want, feasible.RefusalOfDevices(g, n, &cluster.AssignedDevices{All: all}, using(a100(), "c")))
 	}
 	must.Eq(t, "task t0 has no nvidia/gpu", feasible.RefusalOfDevices(g, n, nil, nil))
-	none := asks()
+	none := requesting()
 	must.Eq(t, "", feasible.RefusalOfDevices(none, n, nil, nil))
 	must.Eq(t, "it has an empty list of devices", feasible.RefusalOfDevices(none, n, &cluster.AssignedDevices{}, nil))
 }
 
-// A plugin is asked for ids alone, and its newer version may name a kind otherwise. What a task has of the
-// old kind is in use in the new one: the client refuses it, and the allocation would wait on its node.
+// A client reserves devices by their ids alone, and a newer version of their plugin may name a kind
+// otherwise. What a task has of the old kind is in use in the new one: the client refuses it, and the
+// allocation would wait on its node.
 func TestDevices_aKindIsRenamed(t *testing.T) {
 	t.Parallel()
 	n, old := with(devices(a100(), "a", "b"), devices(mi50(), "a")), cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100-SXM"}
 	used := using(old, "a")
-	one := asks(cluster.DeviceRequest{Name: "nvidia/gpu", Count: 1})
+	one := requesting(cluster.DeviceRequest{Name: "nvidia/gpu", Count: 1})
 	a, ok := demandsOf(one).Assign(n, used)
 	must.True(t, ok)
 	must.Eq(t, []string{"b"}, a.Devices.All[0].IDs)
 	must.Eq(t, "device nvidia/gpu/A100 a is in use", feasible.RefusalOfDevices(one, n, &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t0", Kind: a100(), IDs: []string{"a"}}}}, used))
-	must.Eq(t, feasible.Shortage{Used: 1}, demandsOf(asks(cluster.DeviceRequest{Name: "nvidia/gpu", Count: 2})).Short(n, used))
+	must.Eq(t, feasible.Shortage{Used: 1}, demandsOf(requesting(cluster.DeviceRequest{Name: "nvidia/gpu", Count: 2})).Short(n, used))
 	must.Eq(t, using(old, "a"), used, must.Sprint("the devices in use stay as they are"))
 
 	n.Devices = append(n.Devices, devices(old, "a")) // the node has both kinds: they are different devices
-	_, ok = demandsOf(asks(cluster.DeviceRequest{Name: "nvidia/gpu/A100", Count: 2})).Assign(n, used)
+	_, ok = demandsOf(requesting(cluster.DeviceRequest{Name: "nvidia/gpu/A100", Count: 2})).Assign(n, used)
 	must.True(t, ok)
 }
 
@@ -392,7 +393,7 @@ func TestAssign_AgreesWithItsTwin(t *testing.T) {
 			}
 			requests = append(requests, r)
 		}
-		g := asks(requests...)
+		g := requesting(requests...)
 		a, ok := demandsOf(g).Assign(n, used)
 		possible := exists(g, n, used)
 		if ok {
@@ -432,7 +433,7 @@ func greedy() (n *cluster.Node, d feasible.Devices) {
 	request := cluster.DeviceRequest{Name: "gpu", Count: 1, Constraints: slices.Repeat([]cluster.Constraint{
 		{LTarget: "${device.ids}", Operand: "<", RTarget: "x"},
 	}, cluster.MaxDeviceConstraints/cluster.MaxDeviceRequests)}
-	return with(devices(a100(), ids...)), demandsOf(asks(slices.Repeat([]cluster.DeviceRequest{request}, cluster.MaxDeviceRequests)...))
+	return with(devices(a100(), ids...)), demandsOf(requesting(slices.Repeat([]cluster.DeviceRequest{request}, cluster.MaxDeviceRequests)...))
 }
 
 func TestAssign_AGreedyGroup(t *testing.T) {
@@ -466,7 +467,7 @@ func BenchmarkAssign_TenThousandDevices(b *testing.B) {
 	for i := range 10_000 {
 		ids = append(ids, fmt.Sprintf("GPU-%036d", i))
 	}
-	n, d := with(devices(a100(), ids...)), demandsOf(asks(cluster.DeviceRequest{Name: "gpu", Count: 8}))
+	n, d := with(devices(a100(), ids...)), demandsOf(requesting(cluster.DeviceRequest{Name: "gpu", Count: 8}))
 	used := using(a100(), ids[:9_000]...)
 	for b.Loop() {
 		if _, ok := d.Assign(n, used); !ok {

@@ -90,7 +90,7 @@ func TestParse_RefusesOthers(t *testing.T) {
 	must.False(t, is)
 }
 
-// The values of attributes are what their texts say.
+// The values of attributes are those of their texts.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +147,7 @@ func twin(text string) (number *big.Rat, dimension string, is bool) {
 	return number.Mul(number, scale), unit[0], true
 }
 
-// Two texts compare as the twin says.
+// Two texts compare as in the twin.
 func FuzzParse(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"11441 MiB", "2 GiB"}, {"1e400", "1E-400B"}, {"5.EB", ".5e3"}, {" +1\tkB/s ", "1 MW"}, {"1e+03Hz", "-0"}, {"1ee", "1e"}, {"1e0000000000000000000001 W", "1EiB/s"},

@@ -1,6 +1,6 @@
 package raftwrite
 
-// Outcome says what happened to a raft write.
+// Outcome is what happened to a raft write.
 type Outcome uint8
 
 const (
@@ -9,7 +9,7 @@ const (
 	Unknown Outcome = iota
 	// Rejected means that the entry was not applied and never will be. Plan again.
 	Rejected
-	// Applied means that the entry was applied. The response says what the FSM refused.
+	// Applied means that the entry was applied. The response lists what the FSM refused.
 	Applied
 )
 

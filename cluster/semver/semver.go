@@ -39,7 +39,7 @@ const (
 func ParseLoose(text string) (Constraints, error) { return parse(text, false) }
 
 // Parse reads constraints on semantic versions of three numbers. Prereleases are ordered as Semantic
-// Versioning 2.0.0 says. There is no operand ~>.
+// Versioning 2.0.0 specifies. There is no operand ~>.
 func Parse(text string) (Constraints, error) { return parse(text, true) }
 
 func parse(text string, strict bool) (Constraints, error) {

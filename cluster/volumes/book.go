@@ -224,8 +224,8 @@ func (b *Book) volumesOn(n cluster.NodeID) map[cluster.PluginID]map[cluster.Volu
 
 // controllersOf is ControllersOf with a cache, because it reads every node.
 func (b *Book) controllersOf(id cluster.PluginID) Controllers {
-	c, known := b.controllers[id]
-	if !known {
+	c, exists := b.controllers[id]
+	if !exists {
 		c = ControllersOf(b.view, id)
 		if b.controllers == nil {
 			b.controllers = make(map[cluster.PluginID]Controllers)

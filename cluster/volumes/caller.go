@@ -44,7 +44,7 @@ type Attempt struct {
 	*Call
 	// Controller is the node of the controller to call.
 	Controller cluster.NodeID
-	// Completes says that the call is done if the attempt succeeds. Otherwise other controllers must execute
+	// Completes means that the call is done if the attempt succeeds. Otherwise other controllers must execute
 	// the call too, and the caller changes no claims after this attempt.
 	Completes bool
 }
@@ -130,7 +130,7 @@ func (c *Caller) Succeeded(a Attempt) {
 }
 
 // Failed notes that an attempt is over and not done, for the error: [ErrNoAnswer] if the controller has not
-// answered. It returns what is known of the call now.
+// answered. It returns the state of the call.
 func (c *Caller) Failed(a Attempt, now time.Time, err error) FailedCall {
 	k := keyOfCall(a.Call)
 	delete(c.flying, k.volume)

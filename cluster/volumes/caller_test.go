@@ -90,7 +90,7 @@ func TestCaller_noAnswer(t *testing.T) {
 	must.Eq(t, attempt(elsewhere, "b", true), c.Begin(elsewhere), must.Sprint("another node"))
 }
 
-// What is known of calls that fail: the last attempt of each, until it succeeds or is due no more.
+// The state of calls that fail: the last attempt of each, until it succeeds or is due no more.
 func TestCaller_Failing(t *testing.T) {
 	t.Parallel()
 	c := volumes.NewCaller()

@@ -12,7 +12,7 @@ import (
 type Call struct {
 	Volume *cluster.Volume
 	Node   cluster.NodeID
-	// Detach says that the controller detaches the volume. Otherwise it attaches the volume.
+	// Detach means that the controller detaches the volume. Otherwise it attaches the volume.
 	Detach bool
 	// ExternalNodeID is the id of the node in the storage plugin when the claim was made.
 	ExternalNodeID string
@@ -83,7 +83,7 @@ func Due(v Waiting) (calls []*Call, shared []cluster.ClaimChange) {
 				continue
 			}
 			id := volume.Plugin
-			if _, known := controllers[id]; !known {
+			if _, exists := controllers[id]; !exists {
 				controllers[id] = attaching(v, id)
 			}
 			call.Controllers = controllers[id]

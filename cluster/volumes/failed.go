@@ -7,14 +7,14 @@ import (
 )
 
 // FailedCall is a due call of a controller whose attempts have all failed so far, or that no controller can
-// serve. Only the caller that made the attempts knows of them: the next leader makes the call again.
+// serve. Only the caller that made the attempts has their results: the next leader makes the call again.
 type FailedCall struct {
 	Volume cluster.VolumeKey
 	Plugin cluster.PluginID
 	// Node is the node to which the controller attaches the volume, or from which it detaches it.
 	Node   cluster.NodeID
 	Detach bool
-	// NoController says that no healthy controller of the plugin attaches volumes. The next attempt waits for one.
+	// NoController means that no healthy controller of the plugin attaches volumes. The next attempt waits for one.
 	NoController bool
 	// Failures counts the attempts. Without any, the fields that follow are zero.
 	Failures int
@@ -24,12 +24,12 @@ type FailedCall struct {
 	LastError  string
 	LastAt     time.Time
 	// NextAt is when the next attempt begins at the earliest. It begins later if no controller can be called,
-	// or if too many calls are in flight. InFlight says that an attempt has begun.
+	// or if too many calls are in flight. InFlight means that an attempt has begun.
 	NextAt   time.Time
 	InFlight bool
 }
 
-// Failing returns what is known of those of the due calls that have failed or have no controller, in their
+// Failing returns the state of those of the due calls that have failed or have no controller, in their
 // order.
 func (c *Caller) Failing(due []*Call) (failing []FailedCall) {
 	for _, call := range due {

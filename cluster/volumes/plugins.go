@@ -13,7 +13,7 @@ type Controllers struct {
 	// Expected is the number of controllers on all nodes. Healthy is the number of usable
 	// controllers: they are healthy, and their node is ready or drains.
 	Expected, Healthy int
-	// Attach says that the controllers attach volumes to nodes.
+	// Attach means that the controllers attach volumes to nodes.
 	Attach bool
 }
 
@@ -40,7 +40,7 @@ type Plugin struct {
 	Provider, Version string
 	// Instances are the running instances of the plugin, by node.
 	Instances []Instance
-	// NeedsController says that volumes need a controller.
+	// NeedsController means that volumes need a controller.
 	NeedsController bool
 }
 

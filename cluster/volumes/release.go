@@ -13,7 +13,7 @@ import (
 // constant, because all servers must use the same value.
 const ReleaseMargin = time.Minute
 
-// Expiry says when the leader frees a claim on a node that the servers cannot reach.
+// Expiry is when the leader frees a claim on a node that the servers cannot reach.
 type Expiry struct {
 	// At is when the claim is freed, or zero for never.
 	At time.Time

@@ -42,7 +42,7 @@ func TestUnreachable(t *testing.T) {
 			w.node, w.alloc.ClientStatus, w.alloc.ModifyTime = nil, cluster.ClientComplete, epoch.Add(-time.Hour)
 			w.claim.State, w.claim.NodeGoneAt, w.claim.NodeStopTime = cluster.ClaimUnpublishing, epoch, 12*time.Second
 		}, waits, "the leader frees the claim at 2026-01-02T03:15:17Z"},
-		"a deleted node, and the scheduler has not seen it": {func(w *world) {
+		"a deleted node, and the scheduler has not read it": {func(w *world) {
 			w.node, w.claim.NodeGoneAt, w.claim.NodeStopTime = nil, epoch, 12*time.Second
 		}, waits, "the leader frees the claim at"},
 		"a node that was deleted at an unknown time": {func(w *world) {
