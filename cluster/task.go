@@ -266,7 +266,7 @@ func (g *TaskGroup) neededVersion() Version {
 		return MinVersion
 	case g.usesVolumes():
 		return VersionOfVolumes
-	case g.AsksForDevices():
+	case g.RequestsDevices():
 		return VersionOfDevices
 	case g.usesDrivers():
 		return VersionOfDrivers
@@ -295,8 +295,8 @@ func (g *TaskGroup) usesDrivers() bool {
 		slices.ContainsFunc(g.Tasks, (*Task).usesDrivers)
 }
 
-// AsksForDevices reports whether a task of the group has requests for devices.
-func (g *TaskGroup) AsksForDevices() bool {
+// RequestsDevices reports whether a task of the group has requests for devices.
+func (g *TaskGroup) RequestsDevices() bool {
 	return slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && len(t.Devices) > 0 })
 }
 

@@ -34,10 +34,10 @@ type flight struct {
 	job cluster.JobKey
 	// plan is the plan, or nil for another write.
 	plan *cluster.Plan
-	// answered says that answer is set.
+	// answered means that answer is set.
 	answered bool
 	answer   Answer
-	// covered says that a barrier was started after the answer Unknown.
+	// covered means that a barrier was started after the answer Unknown.
 	covered bool
 }
 

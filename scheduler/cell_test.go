@@ -35,8 +35,8 @@ type cell struct {
 	store *statestore.Store
 	index uint64
 	now   time.Time
-	// made counts ids.
-	made int
+	// lastID is the number of the last created id.
+	lastID int
 }
 
 // newCell returns a cell of the newest cluster version.
@@ -63,8 +63,8 @@ func (c *cell) write(entry func(txn *statestore.Txn) error) {
 }
 
 func (c *cell) id(kind string) string {
-	c.made++
-	return fmt.Sprintf("%s-%05d", kind, c.made)
+	c.lastID++
+	return fmt.Sprintf("%s-%05d", kind, c.lastID)
 }
 
 func (c *cell) evalID() cluster.EvalID { return cluster.EvalID(c.id("eval")) }
@@ -185,8 +185,8 @@ func (c *cell) report(reports ...cluster.AllocReport) {
 	})
 }
 
-// says is the report that an allocation has a status; running ones are healthy.
-func (c *cell) says(a *cluster.Allocation, s cluster.ClientStatus) cluster.AllocReport {
+// statusReport is the report that an allocation has a status; running ones are healthy.
+func (c *cell) statusReport(a *cluster.Allocation, s cluster.ClientStatus) cluster.AllocReport {
 	r := clustertest.Report(a, s, c.now)
 	if a.JobType().ToCompletion() {
 		r.Healthy, r.HealthyAt = nil, time.Time{}
@@ -203,9 +203,9 @@ func (c *cell) progress() {
 		switch {
 		case a.ClientTerminal() || n == nil || n.Status != cluster.NodeReady:
 		case a.ServerTerminal():
-			reports = append(reports, c.says(a, cluster.ClientComplete))
+			reports = append(reports, c.statusReport(a, cluster.ClientComplete))
 		case a.ClientStatus != cluster.ClientRunning:
-			reports = append(reports, c.says(a, cluster.ClientRunning))
+			reports = append(reports, c.statusReport(a, cluster.ClientRunning))
 		}
 	}
 	c.report(reports...)
@@ -228,9 +228,9 @@ func (c *cell) apply(p *cluster.Plan) (refused []scheduler.Refusal) {
 
 // schedule plans an evaluation. Concluded allocations do not change the plan.
 func (c *cell) schedule(e *cluster.Evaluation) *cluster.Plan {
-	made, view := c.made, c.view()
+	lastID, view := c.lastID, c.view()
 	same := scheduler.Schedule(whole{view.WorkView(), view}, e, c.now, c.ids())
-	c.made = made
+	c.lastID = lastID
 	plan := scheduler.Schedule(view.WorkView(), e, c.now, c.ids())
 	must.Eq(c.t, same, plan, must.Sprint("concluded allocations changed the plan"))
 	return plan
@@ -343,7 +343,7 @@ func (c *cell) alloc(id cluster.AllocID) *cluster.Allocation {
 	return a
 }
 
-// seed writes an allocation as it is given, but for what is missing.
+// seed writes an allocation as it is, and fills in what is missing.
 func (c *cell) seed(k cluster.JobKey, n cluster.NodeID, edit ...func(*cluster.Allocation)) *cluster.Allocation {
 	j := c.view().Job(k)
 	a := clustertest.Alloc(j, cluster.AllocID(c.id("alloc")), n, c.now)

@@ -23,7 +23,7 @@ type chaos struct {
 	s     *scheduler.Scheduler
 	nodes []cluster.NodeID
 	jobs  []cluster.JobKey
-	// placed is how many allocations the state held when it was last looked at.
+	// placed is how many allocations the state held when it was last read.
 	placed map[cluster.AllocID]bool
 	// done are the allocations of batch jobs that have completed, also those that were
 	// deleted, until the job is stopped.
@@ -104,7 +104,7 @@ func (w *chaos) happen() {
 	case 7:
 		touch := func(a *cluster.Allocation) bool { return !a.ClientTerminal() && w.view().Node(a.NodeID).Ready() }
 		if a := w.anAlloc(touch); a != nil {
-			w.report(w.says(a, rapid.SampledFrom([]cluster.ClientStatus{cluster.ClientFailed, cluster.ClientComplete}).Draw(w.draw, "end")))
+			w.report(w.statusReport(a, rapid.SampledFrom([]cluster.ClientStatus{cluster.ClientFailed, cluster.ClientComplete}).Draw(w.draw, "end")))
 		}
 	case 8:
 		w.progress()
@@ -147,7 +147,7 @@ func (w *chaos) collect() {
 
 // recount counts, without any of the scheduler's own code, what must hold in
 // every state: nodes hold no more than they have, and what was placed last did
-// not make a group larger than its job wants.
+// not make a group larger than its job needs.
 func (w *chaos) recount() {
 	view := w.view()
 	use, number := make(map[cluster.NodeID]int64), make(map[cluster.NodeID]int)
@@ -185,9 +185,9 @@ func (w *chaos) recount() {
 		}
 		blocked := 0
 		for e := range view.WorkView().OpenEvals(k) {
-			made := w.made
+			lastID := w.lastID
 			w.schedule(e) // as with all allocations
-			w.made = made
+			w.lastID = lastID
 			if e.Status == cluster.EvalBlocked {
 				blocked++
 			}
@@ -219,7 +219,7 @@ func (w *chaos) calm() {
 	}
 }
 
-// settled checks that every job has what it wants, no more and no less.
+// settled checks that every job has what it needs, no more and no less.
 func (w *chaos) settled() {
 	view := w.view()
 	for _, k := range w.jobs {
@@ -246,7 +246,7 @@ func (w *chaos) settled() {
 	}
 }
 
-// slots is how many allocations the job wants.
+// slots is how many allocations the job needs.
 func (w *chaos) slots(j *cluster.Job) int {
 	g := j.TaskGroups[0]
 	if j.Type == cluster.JobService || j.Type == cluster.JobBatch {
@@ -335,7 +335,7 @@ func TestCollectedWorkDoesNotRunAgain(t *testing.T) {
 		var reports []cluster.AllocReport
 		for a := range w.view().Allocs() {
 			if a.JobType().ToCompletion() && !a.Terminal() && w.view().Node(a.NodeID).Ready() {
-				reports = append(reports, w.says(a, cluster.ClientComplete))
+				reports = append(reports, w.statusReport(a, cluster.ClientComplete))
 			}
 		}
 		w.report(reports...)

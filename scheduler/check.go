@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 )
 
-// Refusal says why a part of a plan was not applied.
+// Refusal is the reason why a part of a plan was not applied.
 type Refusal struct {
 	// Alloc is the allocation to stop or to place, or empty if the whole plan was
 	// refused.
@@ -39,8 +39,8 @@ type Refusal struct {
 //     gives a group more than its count, nor two of its slots one name;
 //   - a placement of a group with volumes requires a free claim of each, and a node with a healthy
 //     storage plugin that has room for them;
-//   - a placement of a group that asks for devices requires devices that exist, are healthy and are not
-//     in use, as many as the tasks ask for and of the kinds that they name; other placements have no devices;
+//   - a placement of a group that requests devices requires devices that exist, are healthy and are not
+//     in use, as many as the tasks request and of the kinds that they name; other placements have no devices;
 //   - a placement of a group with constraints requires a node that was not written after the plan's
 //     snapshot. Check does not judge constraints: the plan did, and the facts are the same.
 //
@@ -51,7 +51,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		return &cluster.Plan{}, []Refusal{{Why: "the plan has no evaluation"}}
 	}
 	c := &checker{
-		look:     look{view: v, job: v.Job(plan.Eval.JobKey()), now: plan.At},
+		jobView:  jobView{view: v, job: v.Job(plan.Eval.JobKey()), now: plan.At},
 		plan:     plan,
 		eval:     v.Eval(plan.Eval.ID),
 		accepted: &cluster.Plan{At: plan.At, SnapshotIndex: plan.SnapshotIndex},
@@ -67,7 +67,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 	if why := c.stale(); why != "" {
 		return c.accepted, []Refusal{{Why: why}}
 	}
-	c.tally = newTally(c.look, plan)
+	c.tally = newTally(c.jobView, plan)
 	for _, s := range plan.Stops {
 		c.judgeStop(s)
 	}
@@ -80,7 +80,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 
 // checker judges one plan.
 type checker struct {
-	look
+	jobView
 	plan *cluster.Plan
 	// eval is the plan's evaluation in the state, or nil.
 	eval     *cluster.Evaluation
@@ -216,7 +216,7 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	case a.JobKey() != c.plan.Eval.JobKey():
 		return fmt.Sprintf("it is of job %s", a.JobKey())
 	case g == nil:
-		return fmt.Sprintf("job %s wants no group %s", a.JobKey(), a.TaskGroup)
+		return fmt.Sprintf("job %s needs no group %s", a.JobKey(), a.TaskGroup)
 	case a.ID == "" || c.placed[a.ID] || c.view.Alloc(a.ID) != nil:
 		return "its id is taken"
 	case !node.Ready():
@@ -246,8 +246,8 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 // no drivers, and nodes no longest kill timeout. Constraints are not judged here: all servers must
 // decide alike, and regular expressions depend on the version of Go.
 func (c *checker) refusal(g *cluster.TaskGroup, n *cluster.Node) string {
-	client, known := c.clients[g]
-	if !known {
+	client, cached := c.clients[g]
+	if !cached {
 		client = feasible.ClientOf(g)
 		c.clients[g] = client
 	}
@@ -262,7 +262,7 @@ func (c *checker) refusal(g *cluster.TaskGroup, n *cluster.Node) string {
 
 // devicesReason returns why the allocation cannot have its devices, or the empty string.
 func (c *checker) devicesReason(g *cluster.TaskGroup, a *cluster.Allocation, n *cluster.Node) string {
-	if a.Devices == nil && !g.AsksForDevices() {
+	if a.Devices == nil && !g.RequestsDevices() {
 		return ""
 	}
 	return feasible.RefusalOfDevices(g, n, a.Devices, c.devicesInUse(n.ID))

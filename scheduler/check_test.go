@@ -109,8 +109,8 @@ func TestPlanOfEditedJobIsRefused(t *testing.T) {
 	}
 }
 
-// Two leaders plan the same evaluation: the second plan finds it answered. And
-// were it asked again, the group has all it wants.
+// Two leaders plan the same evaluation: the second plan finds it answered. Also
+// in a repeated evaluation the group has all that it needs.
 func TestSamePlanTwice(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")
@@ -135,7 +135,7 @@ func TestNoSecondReplacement(t *testing.T) {
 	c.mark(cluster.MarkPaced, old)
 	stale := c.pending(job)
 	c.settle()
-	c.report(c.says(c.wanted(job)[0], cluster.ClientFailed)) // its slot is free again
+	c.report(c.statusReport(c.wanted(job)[0], cluster.ClientFailed)) // its slot is free again
 	stale.Eval = c.pending(job).Eval
 	must.Eq(t, []string{"its predecessor " + string(old.ID) + " has been replaced"}, reasons(c.apply(stale)))
 }
@@ -166,7 +166,7 @@ func TestNoReplacementForAnAllocationThatIsBack(t *testing.T) {
 			stale := c.schedule(first(c.view().WorkView().BlockedEvals()))
 			must.Len(t, 2, stale.Places)
 			c.status(n1, cluster.NodeReady)
-			c.report(c.says(old[1], cluster.ClientFailed))
+			c.report(c.statusReport(old[1], cluster.ClientFailed))
 			must.Eq(t, tc.refused(old[0]), reasons(c.apply(stale)))
 			c.run()
 			must.Len(t, 2, c.wanted(job))
@@ -192,7 +192,7 @@ func TestNoPlacementUnderANameThatStays(t *testing.T) {
 			must.Len(t, 1, plan.Places)
 			plan.Places[0].PreviousAllocation = "" // an older replacement has been stopped
 			c.cancel(n1)
-			c.report(c.says(old[1], cluster.ClientFailed))
+			c.report(c.statusReport(old[1], cluster.ClientFailed))
 			c.apply(plan)
 			must.Len(t, placed, c.allocs(job, func(a *cluster.Allocation) bool { return a.ID == plan.Places[0].ID }))
 			c.run()
@@ -210,7 +210,7 @@ func TestSurplusThatIsGone(t *testing.T) {
 	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
 	plan := c.pending(job)
 	must.Len(t, 1, plan.Stops)
-	c.report(c.says(c.wanted(job)[0], cluster.ClientFailed))
+	c.report(c.statusReport(c.wanted(job)[0], cluster.ClientFailed))
 	must.Eq(t, []string{"group g has no surplus"}, reasons(c.apply(plan)))
 	c.run()
 	must.Len(t, 2, c.wanted(job))
@@ -300,7 +300,7 @@ func TestMaxAllocs(t *testing.T) {
 	must.Len(t, 1, c.wanted(b))
 }
 
-// An allocation that is stopping holds its resources until its client has said
+// An allocation that is stopping holds its resources until its client has reported
 // that it ended.
 func TestStoppingHoldsItsRoom(t *testing.T) {
 	c := parallel(t)
@@ -353,7 +353,7 @@ func TestDamagedPlans(t *testing.T) {
 		must.SliceEmpty(t, accepted.Stops, must.Sprint(name))
 		must.Nil(t, accepted.Blocked, must.Sprint(name))
 	}
-	// An entry may claim less than an allocation takes: the job knows better.
+	// An entry may claim less than an allocation takes: the resources of the job count.
 	small := edit(func(a *cluster.Allocation) { a.Resources, a.Job = cluster.Resources{}, nil })
 	accepted, refused := scheduler.Check(c.view().WorkView(), &cluster.Plan{Eval: good.Eval, SnapshotIndex: good.SnapshotIndex, Places: []*cluster.Allocation{small}})
 	must.SliceEmpty(t, refused)

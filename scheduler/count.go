@@ -25,7 +25,7 @@ type slots struct {
 // marked is an allocation to stop because it is marked.
 type marked struct {
 	*cluster.Allocation
-	// lose says that its client cannot report the stop.
+	// lose means that its client cannot report the stop.
 	lose bool
 }
 

@@ -36,7 +36,7 @@ func memory(gib int64) func(*cluster.Node) {
 	}
 }
 
-func asksFor(count int, constraints ...cluster.Constraint) func(*cluster.Job) {
+func requesting(count int, constraints ...cluster.Constraint) func(*cluster.Job) {
 	return func(j *cluster.Job) {
 		j.TaskGroups[0].Tasks[0].Devices = []cluster.DeviceRequest{{Name: "gpu", Count: count, Constraints: constraints}}
 	}
@@ -49,15 +49,15 @@ func largeMemory() cluster.Constraint {
 // ownersOn returns the devices in use of a node as "id of name", in the order of the ids. It fails if two
 // allocations have one device.
 func ownersOn(c *cell, n cluster.NodeID) (owners []string) {
-	seen := map[string]bool{}
+	owned := map[string]bool{}
 	for a := range c.view().WorkView().LiveAllocsByNode(n) {
 		if a.Devices == nil {
 			continue
 		}
 		for _, d := range a.Devices.All {
 			for _, id := range d.IDs {
-				must.False(c.t, seen[id], must.Sprint("device ", id, " has two owners"))
-				seen[id] = true
+				must.False(c.t, owned[id], must.Sprint("device ", id, " has two owners"))
+				owned[id] = true
 				owners = append(owners, id+" of "+a.Name)
 			}
 		}
@@ -72,17 +72,17 @@ func TestDevices_EachHasOneOwner(t *testing.T) {
 			c := parallel(t)
 			c.node("n1", gpus("a", "b!", "c", "d"))
 			c.node("n2")
-			job := c.job("train", kind, 3, asksFor(1))
+			job := c.job("train", kind, 3, requesting(1))
 			c.run()
 			must.Eq(t, []string{"a of train.g[0]", "c of train.g[1]", "d of train.g[2]"}, ownersOn(c, "n1"))
 			must.Len(t, 3, c.wanted(job))
 
-			other := c.job("other", kind, 1, asksFor(2))
+			other := c.job("other", kind, 1, requesting(2))
 			c.run()
 			must.SliceEmpty(t, c.wanted(other), must.Sprint("all are in use"))
 			c.node("n1", gpus("a", "b", "c", "d"))
 			c.run()
-			must.SliceEmpty(t, c.wanted(other), must.Sprint("one is healthy again, and two are asked for"))
+			must.SliceEmpty(t, c.wanted(other), must.Sprint("one is healthy again, and two are requested"))
 			c.stopJob(job, false)
 			c.settle()
 			must.SliceEmpty(t, c.wanted(other), must.Sprint("a device is in use until its owner has ended"))
@@ -99,7 +99,7 @@ func TestDevices_WhatWaitsIsPlaced(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			c := parallel(t)
 			c.node("n1", gpus("a!", "b!"), memory(4))
-			job := c.job("train", kind, 1, asksFor(1, largeMemory()))
+			job := c.job("train", kind, 1, requesting(1, largeMemory()))
 			c.run()
 			must.SliceEmpty(t, c.wanted(job), must.Sprint("too little memory"))
 			c.node("n1", gpus("a!", "b!"), memory(16))
@@ -109,7 +109,7 @@ func TestDevices_WhatWaitsIsPlaced(t *testing.T) {
 			c.run()
 			must.Eq(t, []string{"b of train.g[0]"}, ownersOn(c, "n1"))
 
-			second := c.job("second", kind, 1, asksFor(1))
+			second := c.job("second", kind, 1, requesting(1))
 			c.run()
 			must.SliceEmpty(t, c.wanted(second))
 			c.node("n1", gpus("a!", "b", "c"), memory(4))
@@ -126,7 +126,7 @@ func TestDevices_WhatWaitsIsPlaced(t *testing.T) {
 func TestDevices_OfAReplacement(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", gpus("a", "b"))
-	job := c.job("train", cluster.JobService, 1, asksFor(2))
+	job := c.job("train", cluster.JobService, 1, requesting(2))
 	c.run()
 	c.node("n2", gpus("x", "y", "z"))
 	c.drain("n1")
@@ -144,7 +144,7 @@ func TestDevices_AffinitiesChooseNodes(t *testing.T) {
 	c.node("n3", gpus("c"), memory(16), func(n *cluster.Node) { n.Resources.CPU = 100 })
 	prefers := func(weight int) func(*cluster.Job) {
 		return func(j *cluster.Job) {
-			asksFor(1)(j)
+			requesting(1)(j)
 			j.TaskGroups[0].Tasks[0].Devices[0].Affinities = []cluster.Affinity{
 				{Constraint: cluster.Constraint{LTarget: "${device.attr.memory}", Operand: "=", RTarget: "32 GiB"}, Weight: weight},
 			}
@@ -172,21 +172,21 @@ func TestDevices_AreJudgedAgainAtApply(t *testing.T) {
 		"leaves the node":   {func(c *cell, _ *cluster.Plan) { c.node("n1", gpus("b")) }, gone},
 		"another is added":  {func(c *cell, _ *cluster.Plan) { c.node("n1", gpus("0", "a", "b")) }, ""},
 		"another job was faster": {func(c *cell, _ *cluster.Plan) {
-			other := c.job("other", cluster.JobService, 1, asksFor(1))
+			other := c.job("other", cluster.JobService, 1, requesting(1))
 			must.SliceEmpty(c.t, reasons(c.apply(c.pending(other))))
 		}, "node n1: device nvidia/gpu/A100 a is in use"},
 		"the plan names none": {func(_ *cell, p *cluster.Plan) { p.Places[0].Devices = nil }, "node n1: task t has no gpu"},
 		"the plan names another kind": {func(_ *cell, p *cluster.Plan) {
 			p.Places[0].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t", Kind: cluster.DeviceKind{Vendor: "x", Type: "fpga", Name: "y"}, IDs: []string{"a"}}}}
-		}, "node n1: task t asks for gpu, and not for x/fpga/y"},
+		}, "node n1: task t requests gpu, and not x/fpga/y"},
 		"the plan names too many": {func(_ *cell, p *cluster.Plan) {
 			p.Places[0].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t", Kind: gpuKind(), IDs: []string{"a", "b"}}}}
-		}, "node n1: task t asks for 1 gpu, and has 2"},
+		}, "node n1: task t requests 1 gpu, and has 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := parallel(t)
 			c.node("n1", gpus("a", "b"))
-			job := c.job("train", cluster.JobService, 1, asksFor(1))
+			job := c.job("train", cluster.JobService, 1, requesting(1))
 			plan := c.pending(job)
 			must.Len(t, 1, plan.Places)
 			test.between(c, plan)
@@ -206,7 +206,7 @@ func TestDevices_AreJudgedAgainAtApply(t *testing.T) {
 func TestDevices_OnePlanGivesEachOnce(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", gpus("a", "b"))
-	job := c.job("train", cluster.JobService, 2, asksFor(1))
+	job := c.job("train", cluster.JobService, 2, requesting(1))
 	plan := c.pending(job)
 	must.Len(t, 2, plan.Places)
 	plan.Places[1].Devices = plan.Places[0].Devices
@@ -216,7 +216,7 @@ func TestDevices_OnePlanGivesEachOnce(t *testing.T) {
 	plain := c.job("plain", cluster.JobService, 1)
 	plan = c.pending(plain)
 	plan.Places[0].Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "t", Kind: gpuKind(), IDs: []string{"b"}}}}
-	must.Eq(t, []string{"node n1: it has devices that no task asks for"}, reasons(c.apply(plan)))
+	must.Eq(t, []string{"node n1: it has devices that no task requests"}, reasons(c.apply(plan)))
 }
 
 // The FSM reads no constraint on devices: a node that was written since is refused, as with other
@@ -224,7 +224,7 @@ func TestDevices_OnePlanGivesEachOnce(t *testing.T) {
 func TestDevices_ConstraintsAreNotJudgedAtApply(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", gpus("a"))
-	job := c.job("train", cluster.JobService, 1, asksFor(1, largeMemory()))
+	job := c.job("train", cluster.JobService, 1, requesting(1, largeMemory()))
 	plan := c.pending(job)
 	must.Len(t, 1, plan.Places)
 	c.node("n1", gpus("a"), memory(4))
@@ -235,7 +235,7 @@ func TestDevices_ConstraintsAreNotJudgedAtApply(t *testing.T) {
 }
 
 // Devices flap, and jobs come and go, at any time between plan and apply: no device gets two owners, an
-// unhealthy one is not given, and nothing waits while a node could take it.
+// unhealthy one is not assigned, and nothing waits while a node could take it.
 func TestDevices_ChangeAtAnyTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -254,7 +254,7 @@ func TestDevices_ChangeAtAnyTime(t *testing.T) {
 		var jobs []cluster.JobKey
 		for i := range rapid.IntRange(1, 3).Draw(rt, "jobs") {
 			kind := rapid.SampledFrom([]cluster.JobType{cluster.JobService, cluster.JobSystem}).Draw(rt, "kind")
-			jobs = append(jobs, c.job(fmt.Sprint("j", i), kind, 1, asksFor(rapid.IntRange(1, 2).Draw(rt, "asks"))))
+			jobs = append(jobs, c.job(fmt.Sprint("j", i), kind, 1, requesting(rapid.IntRange(1, 2).Draw(rt, "devices"))))
 		}
 		for range rapid.IntRange(1, 6).Draw(rt, "changes") {
 			for e := first(c.view().WorkView().PendingEvals()); e != nil; e = first(c.view().WorkView().PendingEvals()) {

@@ -20,7 +20,7 @@
 // A draining node by itself moves nothing, the mark on the allocation does. What
 // becomes of an allocation is decided in this order, the first that matches:
 //
-//   - the servers want it stopped: nothing, but if its node is down or gone it
+//   - the servers stop it: nothing, but if its node is down or gone it
 //     becomes lost, since no client will report that it has stopped;
 //   - it has ended: batch and sysbatch that completed are done, service and
 //     system allocations and failed batch are placed again, at most
@@ -54,22 +54,22 @@
 // A node takes allocations if it is ready, is in the job's pool and datacenters
 // and the group's classes, meets the constraints, has healthy drivers for the
 // tasks, and has the resources, the devices and the volumes free. An allocation
-// that is being stopped holds its resources until its client says that it has
+// that is being stopped holds its resources until its client reports that it has
 // ended. The node chosen has the fewest allocations of the group, then the least
 // left after the placement, then the lowest id. A replacement returns to the node
 // its predecessor left only if no other fits, except that a failed allocation of
 // a group with a sticky disk returns there first.
 //
 // What fits nowhere is counted in the evaluation's Queued and waits in one
-// blocked evaluation of the job, which is looked at again when capacity has come.
+// blocked evaluation of the job, which is planned again when capacity has come.
 //
 // # What it is not
 //
 // It has no deployments: an edited job moves nothing that runs, and an allocation
-// gets the new version when it is next placed; canaries are kept but never made
+// gets the new version when it is next placed; canaries are kept but never created
 // nor promoted. It does not preempt: priority is only the order of the queue. It
 // has no affinities beyond those of devices, no spread beyond the rule above, and
 // no networks or ports. It has no delay before a failed allocation is replaced,
-// only a bound on how often. It deletes nothing that has ended: [Needs] says what
-// it still needs.
+// only a bound on how often. It deletes nothing that has ended: [Needs] returns why
+// it is still needed.
 package scheduler

@@ -9,7 +9,7 @@ import (
 
 // draft is the plan of one evaluation while it is made.
 type draft struct {
-	look
+	jobView
 	world *world
 	eval  *cluster.Evaluation
 	ids   IDs
@@ -29,7 +29,7 @@ func (d *draft) stop(a *cluster.Allocation, description string) {
 
 // lose marks an allocation as lost, because its client cannot report its end. A stopped
 // allocation keeps its description. If a mark excludes a replacement, the allocation comes here only
-// as surplus or because no group wants it: [draft.migrate] loses the others.
+// as surplus or because no group needs it: [draft.migrate] loses the others.
 func (d *draft) lose(a *cluster.Allocation) {
 	description := cluster.DescLost
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
-// rawExec says whether the node's driver raw_exec can start tasks.
+// rawExec sets whether the node's driver raw_exec can start tasks.
 func rawExec(healthy bool) func(*cluster.Node) {
 	return func(n *cluster.Node) {
 		n.ReportsDrivers = true

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 )
 
-// One plan with more than a group wants gets only what is wanted.
+// Of a plan with more than a group needs, only what is needed is applied.
 func TestPlanWithTooMuch(t *testing.T) {
 	for _, kind := range []cluster.JobType{cluster.JobService, cluster.JobSystem} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestStalePlanOnEveryNode(t *testing.T) {
 			stale := c.pending(job)
 			c.run()
 			if kind == cluster.JobSysBatch {
-				c.report(c.says(c.wanted(job)[0], cluster.ClientFailed))
+				c.report(c.statusReport(c.wanted(job)[0], cluster.ClientFailed))
 			}
 			c.evaluate(job)
 			stale.Eval = c.pending(job).Eval
@@ -51,7 +51,7 @@ func TestStalePlanOnEveryNode(t *testing.T) {
 	}
 }
 
-// A blocked evaluation whose plan is refused in part is looked at again at once.
+// A blocked evaluation whose plan is refused in part is planned again at once.
 func TestRefusedBlockedEvaluationIsPending(t *testing.T) {
 	c := parallel(t)
 	c.job("web", cluster.JobService, 1)
@@ -129,7 +129,7 @@ func TestBatchStoppedAtDeadlineAndEdited(t *testing.T) {
 	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].KillTimeout = time.Minute })
 	c.run()
 	must.Len(t, 1, c.wanted(job))
-	c.report(c.says(c.wanted(job)[0], cluster.ClientComplete))
+	c.report(c.statusReport(c.wanted(job)[0], cluster.ClientComplete))
 	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].EphemeralDisk.SizeMB = 1 })
 	c.run()
 	must.Len(t, 1, c.wanted(job))
@@ -142,7 +142,7 @@ func TestJobOfAnotherType(t *testing.T) {
 	c.node("n2")
 	job := c.job("web", cluster.JobBatch, 3)
 	c.run()
-	c.report(c.says(c.wanted(job)[0], cluster.ClientComplete))
+	c.report(c.statusReport(c.wanted(job)[0], cluster.ClientComplete))
 	c.edit(job, func(j *cluster.Job) { j.Type = cluster.JobSystem })
 	c.run()
 	must.Eq(t, []cluster.NodeID{"n1", "n2"}, nodesOf(c.wanted(job)))
@@ -162,22 +162,21 @@ func (c *cell) spend(k cluster.JobKey, n cluster.NodeID, edit ...func(*cluster.A
 	return c.seed(k, n, append(edit, failed)...)
 }
 
-// An operator who asks for a failed allocation to be placed again is not told
-// that it was tried often enough.
+// The bound on how often a failed allocation is placed again does not hold for an operator's request.
 func TestForcedReschedule(t *testing.T) {
 	c := parallel(t)
 	n1 := c.node("n1")
-	given, forced := c.job("given", cluster.JobService, 1), c.job("forced", cluster.JobService, 1)
-	c.spend(given, n1)
+	spent, forced := c.job("spent", cluster.JobService, 1), c.job("forced", cluster.JobService, 1)
+	c.spend(spent, n1)
 	old := c.spend(forced, n1, func(a *cluster.Allocation) { a.DesiredTransition.ForceReschedule = true })
 	c.run()
-	must.SliceEmpty(t, c.wanted(given))
+	must.SliceEmpty(t, c.wanted(spent))
 	must.Len(t, 1, c.wanted(forced))
 	must.Eq(t, c.wanted(forced)[0].ID, c.alloc(old.ID).NextAllocation)
 }
 
 // An allocation is given up when it holds its slot although it failed: until its tasks change, or an operator
-// wants it to be placed again.
+// requests its placement.
 func TestGivenUp(t *testing.T) {
 	c := parallel(t)
 	n1 := c.node("n1")
@@ -213,7 +212,7 @@ func TestGivenUp_afterAChange(t *testing.T) {
 		must.Len(t, 1, c.wanted(web))
 		must.SliceEmpty(t, scheduler.GivenUp(c.view().WorkView(), web))
 		old = c.wanted(web)[0]
-		c.report(c.says(old, cluster.ClientFailed))
+		c.report(c.statusReport(old, cluster.ClientFailed))
 		c.run()
 	}
 	must.SliceEmpty(t, c.wanted(web))
@@ -266,7 +265,7 @@ func TestNamesStayApart(t *testing.T) {
 	c.status(n1, cluster.NodeReady)
 	c.run()
 	must.Eq(t, []string{"web.g[0]", "web.g[0]"}, namesOf(c.wanted(job)))
-	c.report(c.says(pick(c.wanted(job), on(n2))[0], cluster.ClientFailed))
+	c.report(c.statusReport(pick(c.wanted(job), on(n2))[0], cluster.ClientFailed))
 	c.run()
 	must.Eq(t, []string{"web.g[0]", "web.g[1]"}, namesOf(c.wanted(job)))
 }
@@ -275,18 +274,18 @@ func TestNamesStayApart(t *testing.T) {
 func TestReplacementFollowsTheLatest(t *testing.T) {
 	c, n1, job := running(t, "web", cluster.JobService, 2)
 	c.drain(n1)
-	given := c.wanted(job)[0]
-	c.mark(cluster.MarkPaced, given)
+	abandoned := c.wanted(job)[0]
+	c.mark(cluster.MarkPaced, abandoned)
 	c.run() // nowhere to go
 	c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 1 })
 	c.run()
-	must.Eq(t, "", c.alloc(given.ID).NextAllocation)
+	must.Eq(t, "", c.alloc(abandoned.ID).NextAllocation)
 	failed := c.wanted(job)[0]
 	c.node("n2")
-	c.report(c.says(failed, cluster.ClientFailed))
+	c.report(c.statusReport(failed, cluster.ClientFailed))
 	c.run()
 	must.Eq(t, failed.ID, c.wanted(job)[0].PreviousAllocation)
-	must.Eq(t, "", c.alloc(given.ID).NextAllocation)
+	must.Eq(t, "", c.alloc(abandoned.ID).NextAllocation)
 }
 
 // A surplus that is marked on a dead node is lost with it.
@@ -301,7 +300,7 @@ func TestMarkedSurplusOnDownNode(t *testing.T) {
 	must.Eq(t, cluster.ClientLost, c.alloc(old.ID).ClientStatus)
 }
 
-// So is what nothing wants.
+// So is what no group needs.
 func TestStoppedJobOnDownNode(t *testing.T) {
 	c, n1, job := running(t, "web", cluster.JobService, 2)
 	c.status(n1, cluster.NodeDown)
@@ -348,7 +347,7 @@ func TestStoppedReportCallsForNothing(t *testing.T) {
 	c.stopJob(job, false)
 	c.settle()
 	for _, s := range []cluster.ClientStatus{cluster.ClientComplete, cluster.ClientFailed} {
-		reports := []cluster.AllocReport{c.says(c.allocs(job, (*cluster.Allocation).ServerTerminal)[0], s)}
+		reports := []cluster.AllocReport{c.statusReport(c.allocs(job, (*cluster.Allocation).ServerTerminal)[0], s)}
 		must.SliceEmpty(t, scheduler.ReportEvals(c.view().WorkView(), reports, c.now, c.evalID))
 	}
 }
@@ -437,13 +436,13 @@ func TestLaterPlansLeaveRoomForEarlierOnes(t *testing.T) {
 	must.Eq(t, 20, log.plans)
 }
 
-// A client that reports at the last moment how an allocation ended is believed.
+// A client's report of how an allocation ended counts even at the last moment.
 func TestLostButComplete(t *testing.T) {
 	c, n1, job := running(t, "sum", cluster.JobBatch, 1)
 	c.node("n2")
 	c.status(n1, cluster.NodeDown)
 	plan := c.pending(job)
-	c.report(c.says(c.wanted(job)[0], cluster.ClientComplete))
+	c.report(c.statusReport(c.wanted(job)[0], cluster.ClientComplete))
 	must.Eq(t, "it is complete", reasons(c.apply(plan))[0])
 	c.run()
 	must.SliceEmpty(t, c.wanted(job))

@@ -28,7 +28,7 @@ func JobEval(j *cluster.Job, trigger cluster.EvalTrigger, at time.Time, id clust
 func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	jobs := make(map[cluster.JobKey]*cluster.Job)
 	for a := range v.LiveAllocsByNode(node) {
-		if _, seen := jobs[a.JobKey()]; !seen {
+		if _, found := jobs[a.JobKey()]; !found {
 			jobs[a.JobKey()] = jobOf(v, a)
 		}
 	}
@@ -48,7 +48,7 @@ func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time
 }
 
 // ReportEvals returns the evaluations that reports of clients require: one for each job of
-// which an allocation ended unexpectedly, in the order of the jobs. If several reports say
+// which an allocation ended unexpectedly, in the order of the jobs. If several reports state
 // that an allocation ended, the first counts, as in the store. The view must be the state
 // just before the reports are applied: with an older one a job may be missing.
 func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {

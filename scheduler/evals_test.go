@@ -11,7 +11,7 @@ import (
 )
 
 // What fits nowhere waits in one blocked evaluation, however often the job is
-// looked at, and is placed when there is room.
+// planned, and is placed when there is room.
 func TestBlockedUntilCapacity(t *testing.T) {
 	c := parallel(t)
 	job := c.job("web", cluster.JobService, 3)
@@ -132,10 +132,10 @@ func TestNodeEvals(t *testing.T) {
 	c.job("elsewhere", cluster.JobSystem, 1, func(j *cluster.Job) { j.Datacenters = []string{"dc9"} })
 	c.job("patch", cluster.JobSysBatch, 1)
 	c.run()
-	c.report(c.says(c.wanted(done)[0], cluster.ClientComplete))
+	c.report(c.statusReport(c.wanted(done)[0], cluster.ClientComplete))
 	for a := range c.view().WorkView().LiveAllocsByNode(n1) {
 		if a.JobID == "patch" {
-			c.report(c.says(a, cluster.ClientComplete))
+			c.report(c.statusReport(a, cluster.ClientComplete))
 		}
 	}
 	c.stopJob(cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "stopped"}, false)
@@ -167,7 +167,7 @@ func TestReportEvals(t *testing.T) {
 	evals := func(s cluster.ClientStatus) []cluster.JobID {
 		reports := []cluster.AllocReport{{Alloc: "never-was", Node: "n1", ClientStatus: s}}
 		for a := range c.view().Allocs() {
-			reports = append(reports, c.says(a, s), c.says(a, s))
+			reports = append(reports, c.statusReport(a, s), c.statusReport(a, s))
 		}
 		return jobsOf(scheduler.ReportEvals(c.view().WorkView(), reports, c.now, c.evalID))
 	}
@@ -179,7 +179,7 @@ func TestReportEvals(t *testing.T) {
 	ends := func(first, then cluster.ClientStatus) []cluster.JobID {
 		var reports []cluster.AllocReport
 		for a := range c.view().Allocs() {
-			reports = append(reports, c.says(a, cluster.ClientRunning), c.says(a, first), c.says(a, then))
+			reports = append(reports, c.statusReport(a, cluster.ClientRunning), c.statusReport(a, first), c.statusReport(a, then))
 		}
 		return jobsOf(scheduler.ReportEvals(c.view().WorkView(), reports, c.now, c.evalID))
 	}

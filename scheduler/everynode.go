@@ -9,7 +9,7 @@ import (
 
 // berth is a group of a system or sysbatch job on one node.
 type berth struct {
-	// done says that the group must not run on the node again.
+	// done means that the group must not run on the node again.
 	done bool
 	// kept are the allocations that run there. One of them stays.
 	kept []*cluster.Allocation
@@ -118,8 +118,8 @@ func (p *planner) isExcluded(n *cluster.Node, g *cluster.TaskGroup, a *cluster.A
 
 // ranOnce reports whether a sysbatch allocation has had its only run on its node: it ended
 // by itself, or a mark ended it.
-func (l look) ranOnce(a *cluster.Allocation) bool {
-	if l.job.Type != cluster.JobSysBatch || !l.isSameWork(a) {
+func (v jobView) ranOnce(a *cluster.Allocation) bool {
+	if v.job.Type != cluster.JobSysBatch || !v.isSameWork(a) {
 		return false
 	}
 	if a.ServerTerminal() {

@@ -10,12 +10,12 @@ import (
 // [cluster.MaxReschedules] times in a row, by id. Their slots stay empty until the tasks or the disk of the group
 // change.
 func GivenUp(v View, k cluster.JobKey) (ids []cluster.AllocID) {
-	l := look{view: v, job: v.Job(k)}
+	job := jobView{view: v, job: v.Job(k)}
 	for a := range v.UnconcludedAllocs(k) {
-		if l.group(a) == nil || a.ServerTerminal() || !a.ClientTerminal() {
+		if job.group(a) == nil || a.ServerTerminal() || !a.ClientTerminal() {
 			continue
 		}
-		if l.standEnded(a) == spent {
+		if job.standEnded(a) == spent {
 			ids = append(ids, a.ID)
 		}
 	}

@@ -24,7 +24,7 @@ const (
 	late
 )
 
-// log is a raft log of a cell: writes wait in it until the test says what
+// log is a raft log of a cell: writes wait in it until the test decides what
 // becomes of them.
 type log struct {
 	*cell
@@ -46,7 +46,7 @@ type entry struct {
 	reply   scheduler.Reply
 }
 
-var errLog = errors.New("the log says no")
+var errLog = errors.New("the log refuses")
 
 func (l *log) begin(e *entry) bool {
 	if l.room > 0 && len(l.queue) >= l.room {

@@ -7,20 +7,20 @@ import "github.com/seed-f9cf0b39/nodedrain/cluster"
 // allocations as before, and none again that has had its run, unless the job's work changes. If
 // the job is stopped or gone, no plan needs its ended allocations.
 func Needs(v View, a *cluster.Allocation) (why string) {
-	l := look{view: v, job: v.Job(a.JobKey())}
-	g := l.group(a)
+	job := jobView{view: v, job: v.Job(a.JobKey())}
+	g := job.group(a)
 	switch {
 	case !a.ClientTerminal():
 		return "it has not ended"
 	case g == nil:
 		return ""
-	case l.holds(a), l.ranOnce(a):
+	case job.holds(a), job.ranOnce(a):
 		return "it holds a slot of its group"
-	case l.mayBeReplaced(g, a):
+	case job.mayBeReplaced(g, a):
 		return "it waits for its replacement"
-	case l.isCounted(a):
+	case job.isCounted(a):
 		return "it counts as a failure of its replacement"
-	case l.isReplacementOfLive(a):
+	case job.isReplacementOfLive(a):
 		return "the allocation that it replaced has come back"
 	}
 	return ""
@@ -28,8 +28,8 @@ func Needs(v View, a *cluster.Allocation) (why string) {
 
 // mayBeReplaced reports whether a plan may place a replacement of an ended allocation: the job has
 // an open evaluation, or the allocation is a canary, which the job does not count.
-func (l look) mayBeReplaced(g *cluster.TaskGroup, a *cluster.Allocation) bool {
-	switch s, _ := l.stand(g, a); s {
+func (v jobView) mayBeReplaced(g *cluster.TaskGroup, a *cluster.Allocation) bool {
+	switch s, _ := v.stand(g, a); s {
 	case owed, ended, migrating:
 	default:
 		return false
@@ -37,20 +37,20 @@ func (l look) mayBeReplaced(g *cluster.TaskGroup, a *cluster.Allocation) bool {
 	if a.Canary() {
 		return true
 	}
-	for range l.view.OpenEvals(a.JobKey()) {
+	for range v.view.OpenEvals(a.JobKey()) {
 		return true
 	}
 	return false
 }
 
-// isCounted reports whether the allocation is one of the failures in a row that [look.isSpent]
+// isCounted reports whether the allocation is one of the failures in a row that [jobView.isSpent]
 // counts for an allocation that the servers have not stopped.
-func (l look) isCounted(a *cluster.Allocation) bool {
+func (v jobView) isCounted(a *cluster.Allocation) bool {
 	for range cluster.MaxReschedules {
 		if a.DesiredDescription != cluster.DescRescheduled {
 			return false
 		}
-		a = l.view.Alloc(a.NextAllocation)
+		a = v.view.Alloc(a.NextAllocation)
 		if a == nil {
 			return false
 		}
@@ -61,11 +61,11 @@ func (l look) isCounted(a *cluster.Allocation) bool {
 	return false
 }
 
-// isReplacementOfLive reports whether [look.successorRuns] follows the allocation: it is one of
+// isReplacementOfLive reports whether [jobView.successorRuns] follows the allocation: it is one of
 // the successive replacements of an allocation that still runs.
-func (l look) isReplacementOfLive(a *cluster.Allocation) bool {
+func (v jobView) isReplacementOfLive(a *cluster.Allocation) bool {
 	for range cluster.MaxReschedules + 1 {
-		a = l.view.Alloc(a.PreviousAllocation)
+		a = v.view.Alloc(a.PreviousAllocation)
 		if a == nil {
 			return false
 		}

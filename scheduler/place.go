@@ -18,8 +18,8 @@ type placer struct {
 	// unclaimable why no node can, or the empty string. Both are nil for a group without volumes.
 	refuses     func(name string, n *cluster.Node) string
 	unclaimable func(name string) string
-	// devices are what the group asks for, and next the devices of the next allocation on each candidate;
-	// nil if it asks for none.
+	// devices are what the group requests, and next the devices of the next allocation on each candidate;
+	// nil if it requests none.
 	devices feasible.Devices
 	next    map[cluster.NodeID]feasible.Assignment
 	// heap holds the nodes that may fit one more allocation, the best first. pop drops a
@@ -65,7 +65,7 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible
 	return p
 }
 
-// assign chooses the devices of the next allocation on the node, if the group asks for any. It reports false
+// assign chooses the devices of the next allocation on the node, if the group requests any. It reports false
 // if there are not enough.
 func (p *placer) assign(n *cluster.Node) bool {
 	if p.next == nil {
@@ -100,7 +100,7 @@ func (p *placer) left(r *room) int64 {
 // spot is a place for one allocation. The zero value is none.
 type spot struct {
 	node *cluster.Node
-	// devices are nil if the group asks for none.
+	// devices are nil if the group requests none.
 	devices *cluster.AssignedDevices
 }
 

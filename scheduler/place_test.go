@@ -33,7 +33,7 @@ func (s *spot) left(need cluster.Resources) int64 {
 	return share(free.CPU, all.CPU) + share(free.MemoryMB, all.MemoryMB) + share(free.DiskMB, all.DiskMB) + share(free.GPU, all.GPU)
 }
 
-// slowly chooses by looking at all nodes for each allocation: the fewest of the
+// slowly chooses by a comparison of all nodes for each allocation: the fewest of the
 // group, then the least left, then the lowest id.
 func slowly(spots []*spot, need cluster.Resources, avoid cluster.NodeID) *spot {
 	var best *spot
@@ -59,7 +59,7 @@ func smallAmounts(rt *rapid.T, least int64, name string) cluster.Resources {
 	return cluster.Resources{CPU: amount.Draw(rt, name+" cpu"), MemoryMB: amount.Draw(rt, name+" memory"), GPU: rapid.Int64Range(0, least).Draw(rt, name+" gpu")}
 }
 
-// The heap chooses as a look at all nodes would.
+// The heap chooses as a comparison of all nodes would.
 func TestPlacementIsTheBest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -87,7 +87,7 @@ func TestPlacementIsTheBest(t *testing.T) {
 		must.SliceEmpty(rt, c.apply(plan))
 		var reports []cluster.AllocReport
 		for _, a := range plan.Places {
-			reports = append(reports, c.says(a, cluster.ClientFailed))
+			reports = append(reports, c.statusReport(a, cluster.ClientFailed))
 		}
 		c.report(reports...)
 		for _, s := range spots {
@@ -119,9 +119,9 @@ func TestPlanIsDeterministic(t *testing.T) {
 		}
 		for _, k := range w.jobs {
 			w.evaluate(k)
-			made := w.made
+			lastID := w.lastID
 			one := w.pending(k)
-			w.made = made
+			w.lastID = lastID
 			must.Eq(rt, one, w.pending(k))
 		}
 	})
@@ -188,7 +188,7 @@ func BenchmarkFill(b *testing.B) {
 }
 
 // Allocations that an older server accepted with absurd amounts fill their node until the last of them has ended.
-// Their sum was negative before, and the node looked empty.
+// Their sum was negative before, and the node seemed empty.
 func TestAbsurdAmountsFillTheNode(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")
@@ -206,7 +206,7 @@ func TestAbsurdAmountsFillTheNode(t *testing.T) {
 	must.Len(t, 1, c.wanted(onLarge), must.Sprint("one fills the largest node"))
 	for _, a := range c.wanted(old) {
 		must.SliceEmpty(t, c.wanted(small))
-		c.report(c.says(a, cluster.ClientComplete))
+		c.report(c.statusReport(a, cluster.ClientComplete))
 		c.settle()
 		c.unblock()
 	}

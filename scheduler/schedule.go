@@ -18,12 +18,12 @@ func Schedule(v View, eval *cluster.Evaluation, now time.Time, ids IDs) *cluster
 
 // schedule is [Schedule], and subtracts its placements from the world. again is the time at
 // which a disconnected allocation becomes lost and the plan changes; zero is never. It
-// places at most most new allocations: a job may want a million, and the caller writes
+// places at most most new allocations: a job may need a million, and the caller writes
 // only the first part of the plan.
 func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs, most int) (plan *cluster.Plan, again time.Time) {
-	state := look{view: w, job: w.Job(eval.JobKey()), now: now}
-	d := &draft{look: state, world: w, eval: eval, ids: ids, most: most, plan: &cluster.Plan{At: now, SnapshotIndex: w.Index()}}
-	p := &planner{look: state, world: w, draft: d}
+	state := jobView{view: w, job: w.Job(eval.JobKey()), now: now}
+	d := &draft{jobView: state, world: w, eval: eval, ids: ids, most: most, plan: &cluster.Plan{At: now, SnapshotIndex: w.Index()}}
+	p := &planner{jobView: state, world: w, draft: d}
 	groups := p.sortAllocs()
 	if !p.job.Stopped() {
 		for _, g := range p.job.TaskGroups {
@@ -42,7 +42,7 @@ func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs, most i
 
 // planner decides the stops and placements of one job.
 type planner struct {
-	look
+	jobView
 	world *world
 	draft *draft
 	// feasible has read the constraints of the job, or is nil.
@@ -57,7 +57,7 @@ func (p *planner) demands(g *cluster.TaskGroup) *feasible.Demands {
 	return p.feasible.Group(g)
 }
 
-// sortAllocs stops the allocations that no group wants and returns the rest by group.
+// sortAllocs stops the allocations that no group needs and returns the rest by group.
 func (p *planner) sortAllocs() map[string][]*cluster.Allocation {
 	groups := make(map[string][]*cluster.Allocation)
 	var unwanted []*cluster.Allocation
@@ -75,7 +75,7 @@ func (p *planner) sortAllocs() map[string][]*cluster.Allocation {
 	return groups
 }
 
-// dismiss stops an allocation that no group wants.
+// dismiss stops an allocation that no group needs.
 func (p *planner) dismiss(a *cluster.Allocation) {
 	switch dead := isDead(p.view.Node(a.NodeID)); {
 	case a.ClientTerminal():

@@ -196,7 +196,7 @@ func TestMarkedOnEveryNode(t *testing.T) {
 }
 
 // Row 108: what ran on a draining node that goes down is lost, and replaced
-// where its type says so.
+// where its type requires it.
 func TestDrainingNodeGoesDown(t *testing.T) {
 	for _, kind := range []cluster.JobType{cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch} {
 		for _, isMarked := range []bool{false, true} {
@@ -263,7 +263,7 @@ func TestDeletedNode(t *testing.T) {
 func TestCompletedBatchIsDone(t *testing.T) {
 	c, n1, job := running(t, "sum", cluster.JobBatch, 3)
 	finished := c.wanted(job)[0]
-	c.report(c.says(finished, cluster.ClientComplete))
+	c.report(c.statusReport(finished, cluster.ClientComplete))
 	c.node("n2")
 	c.drain(n1)
 	c.evaluate(job)
@@ -302,7 +302,7 @@ func TestBatchStoppedAtDeadlineKeepsItsSlot(t *testing.T) {
 	must.SliceEmpty(t, c.wanted(job))
 }
 
-// A deadline marks one of three batch allocations, and the job then wants two. The marked one is
+// A deadline marks one of three batch allocations, and the job then needs two. The marked one is
 // stopped as surplus. From cluster version 2 on it gives its slot up. A server of version 1 lets it
 // keep the slot, and a plan must have the same effect on every server of a cluster.
 func TestBatchStoppedAsSurplus(t *testing.T) {
@@ -345,7 +345,7 @@ func TestBatchStoppedAtDeadlineOnDownNode(t *testing.T) {
 
 // A node dies, and the plan that replaces its batch allocation is in flight when a deadline marks the
 // allocation. The mark came first, so the allocation is not placed again, also after its client came
-// back and said how it ended. Bug: the plan was applied as it stood, and a later plan placed the
+// back and reported how it ended. Bug: the plan was applied as it stood, and a later plan placed the
 // allocation again. A server of a version before volumes still does that, because a plan must have the
 // same effect on every server of a cluster.
 func TestBatchLostInAPlanBeforeItsDeadline(t *testing.T) {
@@ -371,7 +371,7 @@ func TestBatchLostInAPlanBeforeItsDeadline(t *testing.T) {
 			c.run()
 			must.Eq(t, tc.end, c.alloc(a.ID).DesiredDescription)
 			c.status(n1, cluster.NodeReady)
-			c.report(c.says(a, cluster.ClientComplete))
+			c.report(c.statusReport(a, cluster.ClientComplete))
 			c.node("n2")
 			c.evaluate(job)
 			c.run()
@@ -410,7 +410,7 @@ func TestStickyDisk(t *testing.T) {
 		job := c.job("db", cluster.JobService, 1, sticky)
 		c.run()
 		old := c.wanted(job)[0]
-		c.report(c.says(old, cluster.ClientFailed))
+		c.report(c.statusReport(old, cluster.ClientFailed))
 		c.run()
 		must.Eq(t, []cluster.NodeID{old.NodeID}, nodesOf(c.wanted(job)))
 	})
@@ -422,7 +422,7 @@ func TestStickyDisk(t *testing.T) {
 		old := c.wanted(job)[0]
 		c.node("n2")
 		c.drain(old.NodeID)
-		c.report(c.says(old, cluster.ClientFailed))
+		c.report(c.statusReport(old, cluster.ClientFailed))
 		c.run()
 		must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
 	})
@@ -433,7 +433,7 @@ func TestStickyDisk(t *testing.T) {
 		job := c.job("web", cluster.JobService, 1)
 		c.run()
 		must.Eq(t, []cluster.NodeID{"n1"}, nodesOf(c.wanted(job)))
-		c.report(c.says(c.wanted(job)[0], cluster.ClientFailed))
+		c.report(c.statusReport(c.wanted(job)[0], cluster.ClientFailed))
 		c.run()
 		must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
 	})
@@ -463,7 +463,7 @@ func TestFailingAllocationIsGivenUp(t *testing.T) {
 	for c.settle(); len(c.wanted(job)) > 0; c.settle() {
 		tries++
 		must.Less(t, 20, tries)
-		c.report(c.says(c.wanted(job)[0], cluster.ClientFailed))
+		c.report(c.statusReport(c.wanted(job)[0], cluster.ClientFailed))
 	}
 	must.Eq(t, 11, tries)
 	must.Nil(t, first(c.view().WorkView().OpenEvals(job)))
@@ -479,7 +479,7 @@ func TestFailedBatchAndCompletedServiceRunAgain(t *testing.T) {
 	c.node("n1")
 	batch, service := c.job("sum", cluster.JobBatch, 1), c.job("web", cluster.JobService, 1)
 	c.run()
-	c.report(c.says(c.wanted(batch)[0], cluster.ClientFailed), c.says(c.wanted(service)[0], cluster.ClientComplete))
+	c.report(c.statusReport(c.wanted(batch)[0], cluster.ClientFailed), c.statusReport(c.wanted(service)[0], cluster.ClientComplete))
 	c.run()
 	must.Len(t, 1, c.wanted(batch))
 	must.Len(t, 1, c.wanted(service))
@@ -531,7 +531,7 @@ func TestSysBatchRunsOnce(t *testing.T) {
 	n1, n2 := c.node("n1"), c.node("n2")
 	job := c.job("patch", cluster.JobSysBatch, 1)
 	c.run()
-	c.report(c.says(pick(c.wanted(job), on(n1))[0], cluster.ClientComplete), c.says(pick(c.wanted(job), on(n2))[0], cluster.ClientFailed))
+	c.report(c.statusReport(pick(c.wanted(job), on(n1))[0], cluster.ClientComplete), c.statusReport(pick(c.wanted(job), on(n2))[0], cluster.ClientFailed))
 	c.node("n3")
 	c.evaluate(job)
 	c.run()

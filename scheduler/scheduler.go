@@ -42,7 +42,7 @@ type Scheduler struct {
 
 	// Step owns the following fields.
 
-	// confirmed says that a barrier of this scheduler has been applied: the state shows
+	// confirmed means that a barrier of this scheduler has been applied: the state shows
 	// all writes of earlier leaders.
 	confirmed bool
 	// barrier is the barrier in flight, or nil. failures counts how often it failed.
@@ -53,9 +53,9 @@ type Scheduler struct {
 	// flights are the writes that the state may not show, by job.
 	flights map[cluster.JobKey]*flight
 	retries retries
-	// lookAgain is when the next disconnected allocation of each job becomes lost.
-	lookAgain map[cluster.JobKey]time.Time
-	// rebuilt says that lookAgain was computed from the state.
+	// nextEval is when the next disconnected allocation of each job becomes lost.
+	nextEval map[cluster.JobKey]time.Time
+	// rebuilt means that nextEval was computed from the state.
 	rebuilt bool
 	blocked blockedQueue
 }
@@ -67,12 +67,12 @@ func New(c Config) (*Scheduler, error) {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
 	return &Scheduler{
-		config:    c,
-		logger:    c.Logger.Named("scheduler"),
-		woken:     make(chan struct{}, 1),
-		flights:   make(map[cluster.JobKey]*flight),
-		retries:   retries{config: c, jobs: make(map[cluster.JobKey]attempts)},
-		lookAgain: make(map[cluster.JobKey]time.Time),
+		config:   c,
+		logger:   c.Logger.Named("scheduler"),
+		woken:    make(chan struct{}, 1),
+		flights:  make(map[cluster.JobKey]*flight),
+		retries:  retries{config: c, jobs: make(map[cluster.JobKey]attempts)},
+		nextEval: make(map[cluster.JobKey]time.Time),
 	}, nil
 }
 

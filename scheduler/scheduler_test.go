@@ -26,7 +26,7 @@ func TestNothingBeforeTheBarrier(t *testing.T) {
 	must.Eq(t, 1, log.barriers)
 	must.Zero(t, log.plans)
 
-	// One that fails is asked again, each time later.
+	// One that fails is repeated, each time later.
 	log.answer(rejected)
 	must.Eq(t, c.now.Add(scheduler.DefaultRetryBase), s.Step(c.now))
 	c.now = c.now.Add(scheduler.DefaultRetryBase)
@@ -53,7 +53,7 @@ func TestNothingToDoIsQuiet(t *testing.T) {
 	must.Eq(t, plans, log.plans)
 	must.Eq(t, index, c.index)
 
-	// Capacity that is none for this job is looked at, and nothing is written.
+	// Capacity that is none for this job causes a plan, and nothing is written.
 	c.node("n2", func(n *cluster.Node) { n.Datacenter = "dc2"; n.NodePool = "other" })
 	log.lead(s)
 	must.Eq(t, plans, log.plans)
@@ -193,7 +193,7 @@ func TestRejectedPlanIsMadeAgain(t *testing.T) {
 	must.Eq(t, 1, log.barriers)
 }
 
-// If it is not known what became of a plan, its job waits for a barrier. Others
+// If the outcome of a plan is unknown, its job waits for a barrier. Others
 // go on.
 func TestUnknownOutcome(t *testing.T) {
 	for name, f := range map[string]fate{"vanished": vanished, "silent": silent, "late": late} {
@@ -222,7 +222,7 @@ func TestUnknownOutcome(t *testing.T) {
 }
 
 // What a barrier does not cover waits for the next one.
-func TestUnknownAfterTheBarrierWasAsked(t *testing.T) {
+func TestUnknownAfterTheBarrierWasWritten(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")
 	a, b := c.job("a", cluster.JobService, 1), c.job("b", cluster.JobService, 1)
@@ -232,7 +232,7 @@ func TestUnknownAfterTheBarrierWasAsked(t *testing.T) {
 	s.Step(c.now)
 	must.Eq(t, []cluster.JobID{"a", "b"}, log.planned())
 	log.answer(vanished)
-	s.Step(c.now) // asks a barrier, behind the plan of b
+	s.Step(c.now) // writes a barrier, behind the plan of b
 	must.Eq(t, 2, log.barriers)
 	barrier := log.queue[1]
 	log.answer(late)          // b: in the log, but after the barrier
@@ -322,7 +322,7 @@ func TestPlanInParts(t *testing.T) {
 	must.Len(t, 9, pick(c.wanted(job), on("n2")))
 }
 
-// A job may want more than any plan holds: what one look at it costs depends on the
+// A job may need more than any plan holds: what one plan of it costs depends on the
 // parts of a plan and on the room there is, and what does not fit is counted.
 func TestPlanOfAnEndlessJob(t *testing.T) {
 	for _, test := range []struct {
@@ -345,13 +345,13 @@ func TestPlanOfAnEndlessJob(t *testing.T) {
 			s, log := c.leader(func(c *scheduler.Config) { c.MaxPlanParts = 5 })
 			s.Step(c.now)
 			log.answer(fine)
-			before := c.made
+			before := c.lastID
 			s.Step(c.now)
 			plan := log.queue[0].plan
 			must.Len(t, test.parts, plan.Places)
 			must.Eq(t, test.status, plan.Eval.Status)
 			must.Eq(t, test.queued, plan.Eval.Queued["g"])
-			must.LessEq(t, before+6, c.made, must.Sprint("allocations made, that of the next plan included"))
+			must.LessEq(t, before+6, c.lastID, must.Sprint("allocations created, that of the next plan included"))
 		})
 	}
 }
@@ -372,8 +372,8 @@ func TestRefusedPartsAreMadeAgain(t *testing.T) {
 	must.Eq(t, []cluster.NodeID{"n2", "n2"}, nodesOf(c.wanted(job)))
 }
 
-// Blocked evaluations are looked at when capacity has come, and not more often
-// than the interval says.
+// Blocked evaluations are planned when capacity has come, and not more often
+// than the interval allows.
 func TestBlockedEvaluationsWake(t *testing.T) {
 	c := parallel(t)
 	job := c.job("web", cluster.JobService, 5)
@@ -469,7 +469,7 @@ func TestLostAndForgotten(t *testing.T) {
 			must.Zero(t, c.view().Usage("n1").Live)
 			must.Len(t, test.want, c.wanted(job))
 
-			// What is seen to already is not asked for again.
+			// What is already planned is not planned again.
 			index := c.index
 			s, log = c.leader()
 			log.lead(s)
@@ -503,7 +503,7 @@ func TestBackInTime(t *testing.T) {
 // until the clock showed the old time again.
 func TestWaitsAfterTheClockIsSetBack(t *testing.T) {
 	for name, begin := range map[string]func(c *cell, l *log, s *scheduler.Scheduler){
-		"between two looks at blocked work": func(c *cell, l *log, s *scheduler.Scheduler) {
+		"between two plans of blocked work": func(c *cell, l *log, s *scheduler.Scheduler) {
 			l.lead(s)
 			c.node("n1", func(n *cluster.Node) { n.MaxAllocs = 1 })
 			l.lead(s)

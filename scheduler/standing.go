@@ -31,8 +31,8 @@ const (
 	ended
 )
 
-// look is a job in a view at a time.
-type look struct {
+// jobView is a job in a view at a time.
+type jobView struct {
 	view View
 	// job is the current version, or nil if it is gone.
 	job *cluster.Job
@@ -41,27 +41,27 @@ type look struct {
 
 // group returns the group of the allocation. It returns nil if the job is stopped or gone,
 // has no such group, or changed its type.
-func (l look) group(a *cluster.Allocation) *cluster.TaskGroup {
-	if l.job.Stopped() || (a.Job != nil && a.Job.Type != l.job.Type) {
+func (v jobView) group(a *cluster.Allocation) *cluster.TaskGroup {
+	if v.job.Stopped() || (a.Job != nil && a.Job.Type != v.job.Type) {
 		return nil
 	}
-	return l.job.Group(a.TaskGroup)
+	return v.job.Group(a.TaskGroup)
 }
 
-// stand returns the standing of an allocation of the group. lose says that the plan must
+// stand returns the standing of an allocation of the group. lose means that the plan must
 // mark it as lost, because no client will report its end.
-func (l look) stand(g *cluster.TaskGroup, a *cluster.Allocation) (s standing, lose bool) {
-	node := l.view.Node(a.NodeID)
+func (v jobView) stand(g *cluster.TaskGroup, a *cluster.Allocation) (s standing, lose bool) {
+	node := v.view.Node(a.NodeID)
 	switch {
 	case a.ServerTerminal():
-		return l.standStopped(a), isDead(node) && !a.ClientTerminal()
+		return v.standStopped(a), isDead(node) && !a.ClientTerminal()
 	case a.ClientTerminal() && a.Canary() && a.Marked() && a.NextAllocation == "":
 		return migrating, false
 	case a.ClientTerminal():
-		return l.standEnded(a), false
-	case l.isLost(g, a, node) && a.Marked():
+		return v.standEnded(a), false
+	case v.isLost(g, a, node) && a.Marked():
 		return migrating, true
-	case l.isLost(g, a, node):
+	case v.isLost(g, a, node):
 		return lost, true
 	case isDisconnected(node):
 		return away, false
@@ -71,9 +71,9 @@ func (l look) stand(g *cluster.TaskGroup, a *cluster.Allocation) (s standing, lo
 	return kept, false
 }
 
-func (l look) standStopped(a *cluster.Allocation) standing {
+func (v jobView) standStopped(a *cluster.Allocation) standing {
 	switch {
-	case l.isRetained(a):
+	case v.isRetained(a):
 		return done
 	case a.NextAllocation == "" && cluster.ReplacedAfter(a.DesiredDescription):
 		return owed
@@ -81,15 +81,15 @@ func (l look) standStopped(a *cluster.Allocation) standing {
 	return settled
 }
 
-func (l look) standEnded(a *cluster.Allocation) standing {
+func (v jobView) standEnded(a *cluster.Allocation) standing {
 	switch {
-	case a.JobType().ToCompletion() && !l.isSameWork(a):
+	case a.JobType().ToCompletion() && !v.isSameWork(a):
 		return settled
 	case a.JobType().ToCompletion() && a.ClientStatus == cluster.ClientComplete:
 		return done
 	case a.NextAllocation != "":
 		return settled
-	case l.isSpent(a):
+	case v.isSpent(a):
 		return spent
 	}
 	return ended
@@ -101,12 +101,12 @@ func isDead(n *cluster.Node) bool { return n == nil || n.Status == cluster.NodeD
 func isDisconnected(n *cluster.Node) bool { return n != nil && n.Status == cluster.NodeDisconnected }
 
 // isLost reports whether an allocation that has not ended is lost because of its node.
-func (l look) isLost(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) bool {
+func (v jobView) isLost(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) bool {
 	if !isDisconnected(node) {
 		return isDead(node)
 	}
 	return a.ClientStatus == cluster.ClientPending || g.Disconnect.LostAfter == 0 ||
-		!l.now.Before(lostAt(g, a, node))
+		!v.now.Before(lostAt(g, a, node))
 }
 
 // lostAt is when an allocation on a disconnected node counts as lost.
@@ -121,9 +121,9 @@ func lostAt(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) tim
 // isRetained reports whether a stopped allocation keeps its slot: a batch allocation that a
 // drain stopped at its deadline does not run again. One that was stopped as surplus has given
 // its slot up, from cluster version 2 on.
-func (l look) isRetained(a *cluster.Allocation) bool {
-	isSurplus := a.DesiredDescription != cluster.DescMigrating && l.view.ClusterVersion() >= 2
-	return isStopOnly(a) && l.isSameWork(a) && !isSurplus
+func (v jobView) isRetained(a *cluster.Allocation) bool {
+	isSurplus := a.DesiredDescription != cluster.DescMigrating && v.view.ClusterVersion() >= 2
+	return isStopOnly(a) && v.isSameWork(a) && !isSurplus
 }
 
 // isStopOnly reports whether the allocation's mark excludes a replacement.
@@ -133,25 +133,25 @@ func isStopOnly(a *cluster.Allocation) bool {
 
 // isSameWork reports whether the current version of the job has the same tasks and disk as
 // the allocation's version.
-func (l look) isSameWork(a *cluster.Allocation) bool {
+func (v jobView) isSameWork(a *cluster.Allocation) bool {
 	if a.Job == nil {
 		return true // a damaged record: do not run it again
 	}
-	was, is := a.Job.Group(a.TaskGroup), l.job.Group(a.TaskGroup)
+	was, is := a.Job.Group(a.TaskGroup), v.job.Group(a.TaskGroup)
 	return was != nil && is != nil && was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, (*cluster.Task).Equal)
 }
 
 // isSpent reports whether the allocation has reached cluster.MaxReschedules. From the cluster version of
 // volumes on, failures of other tasks or another disk do not count: a job that was mended has all its
 // tries again.
-func (l look) isSpent(a *cluster.Allocation) bool {
-	if a.DesiredTransition.ForceReschedule || !l.isSameWork(a) {
+func (v jobView) isSpent(a *cluster.Allocation) bool {
+	if a.DesiredTransition.ForceReschedule || !v.isSameWork(a) {
 		return false
 	}
-	onlySameWork := l.view.ClusterVersion() >= cluster.VersionOfVolumes
+	onlySameWork := v.view.ClusterVersion() >= cluster.VersionOfVolumes
 	for range cluster.MaxReschedules {
-		a = l.view.Alloc(a.PreviousAllocation)
-		if a == nil || a.DesiredDescription != cluster.DescRescheduled || (onlySameWork && !l.isSameWork(a)) {
+		a = v.view.Alloc(a.PreviousAllocation)
+		if a == nil || a.DesiredDescription != cluster.DescRescheduled || (onlySameWork && !v.isSameWork(a)) {
 			return false
 		}
 	}
@@ -160,30 +160,30 @@ func (l look) isSpent(a *cluster.Allocation) bool {
 
 // holds reports whether the allocation holds one of its group's slots in the state, before
 // any plan.
-func (l look) holds(a *cluster.Allocation) bool {
+func (v jobView) holds(a *cluster.Allocation) bool {
 	switch {
-	case a.Canary() || l.group(a) == nil:
+	case a.Canary() || v.group(a) == nil:
 		return false
 	case a.ServerTerminal():
-		return l.isRetained(a)
+		return v.isRetained(a)
 	case a.ClientTerminal():
-		s := l.standEnded(a)
+		s := v.standEnded(a)
 		return s == done || s == spent
 	case a.ClientStatus == cluster.ClientUnknown:
-		return l.view.Node(a.NodeID).Reachable()
+		return v.view.Node(a.NodeID).Reachable()
 	}
 	return true
 }
 
 // successorRuns reports whether the last of the allocation's successive replacements runs.
-func (l look) successorRuns(a *cluster.Allocation) bool {
-	next := l.view.Alloc(a.NextAllocation)
+func (v jobView) successorRuns(a *cluster.Allocation) bool {
+	next := v.view.Alloc(a.NextAllocation)
 	for range cluster.MaxReschedules { // bounds a damaged chain that forms a circle
 		if next == nil || next.NextAllocation == "" {
 			break
 		}
-		next = l.view.Alloc(next.NextAllocation)
+		next = v.view.Alloc(next.NextAllocation)
 	}
 	return next != nil && next.DesiredStatus == cluster.DesiredRun && next.ClientStatus == cluster.ClientRunning &&
-		l.view.Node(next.NodeID).Reachable()
+		v.view.Node(next.NodeID).Reachable()
 }

@@ -8,7 +8,7 @@ import (
 
 // tally counts the occupied slots of a job's groups while [Check] judges a plan.
 type tally struct {
-	look
+	jobView
 	// groups counts the occupied slots of each group. berths counts them by group and
 	// node if the job runs on every node; there is one slot on each node.
 	groups map[string]int
@@ -28,12 +28,12 @@ type berthKey struct {
 	node  cluster.NodeID
 }
 
-func newTally(l look, plan *cluster.Plan) *tally {
+func newTally(v jobView, plan *cluster.Plan) *tally {
 	t := &tally{
-		look: l, groups: make(map[string]int), berths: make(map[berthKey]int), marked: make(map[string]int),
+		jobView: v, groups: make(map[string]int), berths: make(map[berthKey]int), marked: make(map[string]int),
 		changed: make(map[string]int), snapshot: plan.SnapshotIndex,
 	}
-	for a := range l.view.UnconcludedAllocs(plan.Eval.JobKey()) {
+	for a := range v.view.UnconcludedAllocs(plan.Eval.JobKey()) {
 		if !t.holds(a) {
 			continue
 		}
@@ -45,9 +45,9 @@ func newTally(l look, plan *cluster.Plan) *tally {
 	return t
 }
 
-// holds is [look.holds], and includes sysbatch allocations that have had their only run.
+// holds is [jobView.holds], and includes sysbatch allocations that have had their only run.
 func (t *tally) holds(a *cluster.Allocation) bool {
-	return t.look.holds(a) || (t.group(a) != nil && t.ranOnce(a))
+	return t.jobView.holds(a) || (t.group(a) != nil && t.ranOnce(a))
 }
 
 // isChanged reports whether the allocation or its node was written after the plan's snapshot.

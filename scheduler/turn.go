@@ -14,21 +14,21 @@ type turn struct {
 	world  *world
 	now    time.Time
 	wakeAt time.Time
-	// full says that this turn cannot start more writes.
+	// full means that this turn cannot start more writes.
 	full bool
 }
 
-// blockedQueue remembers the capacity at the last attempts to place blocked evaluations.
+// blockedQueue contains the capacity at the last attempts to place blocked evaluations.
 type blockedQueue struct {
 	// tried is the index of the view of each evaluation's last failed attempt.
 	tried map[cluster.EvalID]uint64
-	// capacity is the capacity index of the last attempt. dirty says that the attempt may
+	// capacity is the capacity index of the last attempt. dirty means that the attempt may
 	// have left out evaluations.
 	capacity uint64
 	dirty    bool
 	// notBefore is the earliest time of the next attempt.
 	notBefore time.Time
-	// roomReturned says that a plan in flight has not used the room that was kept for it. freed is an
+	// roomReturned means that a plan in flight has not used the room that was kept for it. freed is an
 	// index: attempts in views before it may have lacked that room.
 	roomReturned bool
 	freed        uint64
@@ -72,13 +72,13 @@ func (t *turn) land() {
 
 // planPending plans the jobs with pending evaluations, until the turn is full.
 func (t *turn) planPending() {
-	seen := make(map[cluster.JobKey]bool)
+	planned := make(map[cluster.JobKey]bool)
 	for e := range t.world.PendingEvals() {
 		if t.full {
 			return
 		}
-		if job := e.JobKey(); !seen[job] {
-			seen[job] = true
+		if job := e.JobKey(); !planned[job] {
+			planned[job] = true
 			if t.mayPlan(job) {
 				t.write(t.plan(newestPending(t.world, e)))
 			}
@@ -113,7 +113,7 @@ func (t *turn) mayPlan(job cluster.JobKey) bool {
 // become lost.
 func (t *turn) plan(e *cluster.Evaluation) *cluster.Plan {
 	plan, again := schedule(t.world, e, t.now, t.config.IDs, t.config.MaxPlanParts+1) // one more part than written shows that parts are left
-	t.setLookAgain(e.JobKey(), again)
+	t.setNextEval(e.JobKey(), again)
 	return plan
 }
 
@@ -154,7 +154,7 @@ func (t *turn) planBlocked() {
 	}
 	tried := make(map[cluster.EvalID]uint64)
 	t.blocked.dirty = false
-	looked := false
+	attempted := false
 	for e := range t.world.BlockedEvals() {
 		since := max(e.SnapshotIndex, t.blocked.tried[e.ID])
 		switch {
@@ -163,7 +163,7 @@ func (t *turn) planBlocked() {
 		case t.full || !t.mayPlan(e.JobKey()):
 			t.blocked.dirty = true
 		default:
-			looked = true
+			attempted = true
 			if plan := t.plan(e); isIdle(plan, e) {
 				tried[e.ID] = plan.SnapshotIndex
 			} else if !t.write(plan) {
@@ -176,7 +176,7 @@ func (t *turn) planBlocked() {
 	if !t.blocked.dirty {
 		t.blocked.freed = 0
 	}
-	if looked {
+	if attempted {
 		t.blocked.notBefore = t.now.Add(t.config.BlockedInterval)
 	}
 }
@@ -186,13 +186,13 @@ func isIdle(p *cluster.Plan, e *cluster.Evaluation) bool {
 	return len(p.Stops)+len(p.Places)+len(p.Answers) == 0 && p.Eval.Status == e.Status && maps.Equal(p.Eval.Queued, e.Queued)
 }
 
-// setLookAgain sets when the job needs its next evaluation; zero is never.
-func (t *turn) setLookAgain(job cluster.JobKey, at time.Time) {
+// setNextEval sets when the job needs its next evaluation; zero is never.
+func (t *turn) setNextEval(job cluster.JobKey, at time.Time) {
 	if at.IsZero() {
-		delete(t.lookAgain, job)
+		delete(t.nextEval, job)
 		return
 	}
-	t.lookAgain[job] = at
+	t.nextEval[job] = at
 }
 
 // findLost finds allocations on nodes that are down, gone or disconnected. An earlier
@@ -211,9 +211,9 @@ func (t *turn) findLost() {
 // findDisconnected notes when the node's allocations become lost.
 func (t *turn) findDisconnected(n *cluster.Node) {
 	for a := range t.world.LiveAllocsByNode(n.ID) {
-		l := look{view: t.world, job: t.world.Job(a.JobKey()), now: t.now}
-		if g := l.group(a); g != nil && a.ClientStatus == cluster.ClientUnknown && !a.ServerTerminal() {
-			t.setLookAgain(a.JobKey(), earliest(t.lookAgain[a.JobKey()], lostAt(g, a, n)))
+		job := jobView{view: t.world, job: t.world.Job(a.JobKey()), now: t.now}
+		if g := job.group(a); g != nil && a.ClientStatus == cluster.ClientUnknown && !a.ServerTerminal() {
+			t.setNextEval(a.JobKey(), earliest(t.nextEval[a.JobKey()], lostAt(g, a, n)))
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (t *turn) findDisconnected(n *cluster.Node) {
 func (t *turn) findForgotten(id cluster.NodeID) {
 	for a := range t.world.LiveAllocsByNode(id) {
 		if !t.isPending(a.JobKey()) {
-			t.setLookAgain(a.JobKey(), t.now)
+			t.setNextEval(a.JobKey(), t.now)
 		}
 	}
 }
@@ -242,13 +242,13 @@ func (t *turn) isPending(job cluster.JobKey) bool {
 // evaluateLost creates an evaluation for each job whose disconnected allocations are lost by
 // now. Jobs with a pending evaluation need none: this turn or a later one plans them.
 func (t *turn) evaluateLost() {
-	for _, job := range sortedJobs(t.lookAgain) {
-		at := t.lookAgain[job]
+	for _, job := range sortedJobs(t.nextEval) {
+		at := t.nextEval[job]
 		switch j := t.world.Job(job); {
 		case t.now.Before(at):
 			t.wake(at)
 		case j == nil:
-			delete(t.lookAgain, job)
+			delete(t.nextEval, job)
 		case t.full || !t.mayPlan(job):
 		default:
 			f := &flight{job: job}

@@ -16,7 +16,7 @@ func mode(access cluster.AccessMode) cluster.VolumeCapability {
 	return cluster.VolumeCapability{Access: access, Attachment: cluster.AttachFileSystem}
 }
 
-// disks says that the node has the storage plugin of the tests.
+// disks means that the node has the storage plugin of the tests.
 func disks(healthy bool, edit ...func(*cluster.StoragePlugin)) func(*cluster.Node) {
 	return func(n *cluster.Node) {
 		p := &cluster.StoragePlugin{ID: "disks", Type: cluster.PluginNode, Healthy: healthy}
@@ -148,14 +148,14 @@ func TestVolumes_OneVolumeTwice(t *testing.T) {
 	c.write(func(txn *statestore.Txn) error { return txn.UpsertJob(twice) })
 	plan := c.pending(job)
 	must.Eq(t, []string{"web.g[1]"}, namesOf(plan.Places))
-	plan.Places[0].Name = "web.g[0]" // by a scheduler that does not look
+	plan.Places[0].Name = "web.g[0]" // by a scheduler that does not check
 	refused := c.apply(plan)
 	must.Eq(t, []string{`node n1: requests "d" and "r" are both volume default/data[0]: an allocation has one claim of a volume`}, reasons(refused))
 	c.run()
 	must.Eq(t, []string{"web.g[1]"}, namesOf(c.wanted(job)))
 }
 
-// A node takes as many volumes of a plugin as the plugin says; a volume counts once.
+// A node takes as many volumes of a plugin as the plugin allows; a volume counts once.
 func TestVolumes_MaxVolumesOfANode(t *testing.T) {
 	c := parallel(t)
 	c.node("n1", disks(true, func(p *cluster.StoragePlugin) { p.MaxVolumes = 2 }))

@@ -21,7 +21,7 @@ type world struct {
 	book *volumes.Book
 	// rooms are the ready nodes by id; nil until [world.ready] is first called.
 	rooms []room
-	// devices are the devices in use of the nodes that a group with devices looked at.
+	// devices are the devices in use of the nodes that a group with devices has read.
 	devices map[cluster.NodeID]cluster.DevicesInUse
 }
 
@@ -29,7 +29,7 @@ type world struct {
 type room struct {
 	node *cluster.Node
 	free cluster.Resources
-	// unbounded says that the node takes any number of allocations. Otherwise slots is
+	// unbounded means that the node takes any number of allocations. Otherwise slots is
 	// how many more it takes.
 	unbounded bool
 	slots     int
@@ -40,10 +40,10 @@ func newWorld(v View) *world {
 }
 
 // Node returns the node, or nil. The view does not change, and the jobs of a turn share
-// their nodes: each is looked up once.
+// their nodes: each is read once.
 func (w *world) Node(id cluster.NodeID) *cluster.Node {
-	n, known := w.nodes[id]
-	if !known {
+	n, cached := w.nodes[id]
+	if !cached {
 		n = w.View.Node(id)
 		w.nodes[id] = n
 	}
@@ -85,7 +85,7 @@ func (w *world) claims() *volumes.Book {
 }
 
 // devicesInUse returns the devices of the node that allocations have. The map is shared: placements change it.
-// Only groups with devices ask, and other jobs do not pay for the walk over the node's allocations.
+// Only groups with devices call it, and other jobs do not pay for the walk over the node's allocations.
 func (w *world) devicesInUse(id cluster.NodeID) cluster.DevicesInUse {
 	used := w.devices[id]
 	if used == nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Options say when ended rows are deleted. The zero value means the defaults.
+// Options are when ended rows are deleted. The zero value means the defaults.
 type Options struct {
 	// Interval is the time between the beginnings of two rounds. Zero is [DefaultInterval].
 	Interval time.Duration

@@ -103,7 +103,7 @@ func TestARoundKeepsTheNewestOfTooMany(t *testing.T) {
 	}
 }
 
-// Between the leader's look and the entry a client has reported, an evaluation was made, and the
+// Between the leader's read and the entry a client has reported, an evaluation was created, and the
 // job was started again. The entry leaves these alone and deletes the rest.
 func TestAnEntryJudgesAgain(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestAnEntryJudgesAgain(t *testing.T) {
 }
 
 // The collector begins a round at each interval, pauses between requests, and waits until the
-// cluster has a version that knows them. A clock that is set back does not stop it.
+// cluster has a version that supports them. A clock that is set back does not stop it.
 func TestACollectorWaits(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -19,7 +19,7 @@ type View interface {
 	EvalsByJob(cluster.JobKey) iter.Seq[*cluster.Evaluation]
 }
 
-// Before says how old rows must be: only rows that were last written before the time of their kind
+// Before is how old rows must be: only rows that were last written before the time of their kind
 // may be deleted.
 type Before struct {
 	Allocs, Evals, Jobs time.Time
@@ -180,7 +180,7 @@ func (j *Judge) unfinished(job *cluster.Job) (why string) {
 	return ""
 }
 
-// evalsOf is what the evaluations of one job say about it.
+// evalsOf is a summary of the evaluations of one job.
 type evalsOf struct {
 	count int
 	open  bool
@@ -192,8 +192,8 @@ type evalsOf struct {
 }
 
 func (j *Judge) evalsOf(k cluster.JobKey) *evalsOf {
-	if known := j.jobs[k]; known != nil {
-		return known
+	if cached := j.jobs[k]; cached != nil {
+		return cached
 	}
 	of := &evalsOf{}
 	for e := range j.view.EvalsByJob(k) {
@@ -212,8 +212,8 @@ func (j *Judge) evalsOf(k cluster.JobKey) *evalsOf {
 
 // namedBy returns the evaluations that allocations of the job name.
 func (j *Judge) namedBy(k cluster.JobKey) map[cluster.EvalID]bool {
-	if known := j.named[k]; known != nil {
-		return known
+	if cached := j.named[k]; cached != nil {
+		return cached
 	}
 	named := make(map[cluster.EvalID]bool)
 	for a := range j.view.AllocsByJob(k) {

@@ -68,7 +68,7 @@ func (f *fixture) stop(j *cluster.Job) {
 	f.eval(j, cluster.EvalID(fmt.Sprintf("stop-%s", j.ID)), cluster.EvalComplete)
 }
 
-// place writes an allocation as it is given.
+// place writes an allocation unchanged.
 func (f *fixture) place(a *cluster.Allocation) {
 	f.t.Helper()
 	f.write(func(txn *statestore.Txn) error {

@@ -52,7 +52,7 @@ func Equip(nodes []*cluster.Node, allocs []*cluster.Allocation) error {
 	used := map[cluster.NodeID]cluster.DevicesInUse{}
 	for _, a := range allocs {
 		group := a.Job.Group(a.TaskGroup)
-		if group == nil || a.ClientTerminal() || !group.AsksForDevices() {
+		if group == nil || a.ClientTerminal() || !group.RequestsDevices() {
 			continue
 		}
 		at := slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.ID == a.NodeID })
