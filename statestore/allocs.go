@@ -16,8 +16,8 @@ import (
 //   - its allocation does not exist or belongs to another node,
 //   - its status is lost or unknown, which only servers may set,
 //   - it contains nothing new,
-//   - its allocation is complete or failed, or is lost and the report does not say
-//     complete or failed.
+//   - its allocation is complete or failed, or is lost and the report does not have
+//     the status complete or failed.
 //
 // If the allocation is complete or failed and the report has the same status, only the volumes of
 // the report are applied, because the client continues to unmount them. The claims stay: only
@@ -26,7 +26,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 	edits := editAllocs(&t.rows)
 	cuts := versionIn(t.rows.tables) >= cluster.VersionOfDrivers
 	for _, r := range reports {
-		a := edits.look(r.Alloc)
+		a := edits.row(r.Alloc)
 		if a == nil || a.NodeID != r.Node {
 			continue
 		}
@@ -65,7 +65,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 func (t *Txn) MigrateAlloc(id cluster.AllocID, at time.Time) error {
 	at = at.UTC()
 	allocs := editAllocs(&t.rows)
-	a := allocs.look(id)
+	a := allocs.row(id)
 	switch {
 	case a == nil:
 		return ErrAllocNotFound

@@ -31,7 +31,7 @@ type bigCluster struct {
 	drained []cluster.NodeID
 }
 
-// newCluster returns a cluster in which the nodes drained by drainAll hold the given number
+// newCluster returns a cluster in which the nodes drained by drainAll hold this number
 // of allocations. They belong to jobs of groupSize allocations.
 func newCluster(nodes, allocs, drained int) *bigCluster {
 	c := &bigCluster{store: statestore.New()}

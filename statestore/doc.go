@@ -11,7 +11,7 @@
 //	evals    evaluations
 //	volumes  volumes that exist outside the cluster
 //	claims   which allocation may use which volume, from the plan that places it until
-//	         the volume is known to be off the node
+//	         a report has confirmed that the volume is off the node
 //	ledger   the resources that a node's allocations use, derived from allocs; how many
 //	         allocations of a group are healthy, derived from allocs and nodes; and the
 //	         counters: the newest entry, the last entry that wrote to each table, the last
@@ -45,7 +45,7 @@
 // because the state's index moves with every entry.
 //
 // One bad item never fails the rest of its batch. Each write skips items that cannot be written,
-// and its comment says which. An error names the item that was not written. The rest of the
+// and its comment lists them. An error names the item that was not written. The rest of the
 // transaction is kept, and the caller commits or aborts.
 //
 // # Rows are read-only
@@ -71,7 +71,7 @@
 // [Store.Blocking] repeats a query when a row that the query has read changes. Use it for
 // occasional queries: its cost grows with the rows that the query reads.
 //
-// [Store.Subscribe] returns a feed for the drainer that says where to look. A commit adds to it
+// [Store.Subscribe] returns a feed for the drainer that names what changed. A commit adds to it
 // after the commit is visible. The feed names changes of draining nodes, of allocations on them,
 // and of the jobs that the subscriber follows, see [drainer.Feed]; no other change wakes the
 // subscriber. The cost of the feed depends on the changes of the commit. Transactions reuse the

@@ -11,7 +11,7 @@ import (
 )
 
 // UpdateNodeDrain starts, updates or ends the drain of a node. The error is
-// [ErrNodeNotFound], or says that the id of a new drain is missing or taken.
+// [ErrNodeNotFound], or means that the id of a new drain is missing or taken.
 func (t *Txn) UpdateNodeDrain(u cluster.DrainUpdate) (cluster.DrainResult, error) {
 	n := t.State().Node(u.Node)
 	if n == nil {

@@ -128,7 +128,7 @@ func TestARepeatedRequestChangesNothing(t *testing.T) {
 	other.Node, other.Drain = "n2", "d3"
 	must.False(t, w.request(other).Repeated, must.Sprint("a key counts only for its node"))
 
-	// A key is known as long as the record of its drain exists.
+	// A key is kept as long as the record of its drain exists.
 	w.complete("n1", cluster.OutcomeComplete, 0)
 	for i := range cluster.MaxDrainRecordsPerNode {
 		w.drain("n1", cluster.DrainID(fmt.Sprint("later", i)), cluster.DrainSpec{})
@@ -156,12 +156,12 @@ func TestCancellingADrainWithdrawsItsMarks(t *testing.T) {
 	w.nodes("n1", "n2")
 	web, etl := w.job(serviceJob("web", 9)), w.job(job("etl", cluster.JobBatch, 9))
 	byHand := func(a *cluster.Allocation) { a.DesiredTransition = cluster.DesiredTransition{Migrate: true} }
-	wants := func(a *cluster.Allocation) {
+	rescheduled := func(a *cluster.Allocation) {
 		a.DesiredTransition = cluster.DesiredTransition{Reschedule: true, NoShutdownDelay: true}
 	}
 	w.place(web, "n1", nil, "ended", "quiet", "stopped", "stopping")
 	w.place(web, "n1", byHand, "by hand")
-	w.place(web, "n1", wants, "marked")
+	w.place(web, "n1", rescheduled, "marked")
 	w.place(etl, "n1", nil, "batch")
 	w.place(web, "n2", nil, "elsewhere")
 	w.drain("n1", "d1", cluster.DrainSpec{Deadline: -1})

@@ -68,15 +68,15 @@ type field struct {
 }
 
 func (n names) of(t reflect.Type) []field {
-	known, met := n[t]
-	if !met {
+	fields, cached := n[t]
+	if !cached {
 		for i := range t.NumField() {
 			f := t.Field(i)
-			known = append(known, field{name: f.Name, optional: strings.HasSuffix(f.Tag.Get("codec"), ",omitempty")})
+			fields = append(fields, field{name: f.Name, optional: strings.HasSuffix(f.Tag.Get("codec"), ",omitempty")})
 		}
-		n[t] = known
+		n[t] = fields
 	}
-	return known
+	return fields
 }
 
 func (d dumper) value(b []byte, v reflect.Value) []byte {

@@ -24,7 +24,7 @@ func TestTheDumpShowsEveryFieldOfEveryTable(t *testing.T) {
 	// Two tables have allocations, and the ledger has rows of four types.
 	must.Len(t, len(statestore.TableNames())-1+3, rowTypes(), must.Sprint("a table without a row type here is not tested"))
 	for _, typ := range rowTypes() {
-		seen := map[string]string{dump(t, storeWith(filled(typ)).Snapshot()): "unchanged"}
+		paths := map[string]string{dump(t, storeWith(filled(typ)).Snapshot()): "unchanged"}
 		for _, c := range changes(typ) {
 			if strings.Contains(c.path, "ID other") && strings.Count(c.path, ".") == 1 {
 				continue // the change makes a different row
@@ -32,10 +32,10 @@ func TestTheDumpShowsEveryFieldOfEveryTable(t *testing.T) {
 			row := filled(typ)
 			c.do(row.Elem())
 			text := dump(t, storeWith(row).Snapshot())
-			must.Eq(t, "", seen[text], must.Sprintf("%s has the same dump", c.path))
-			seen[text] = c.path
+			must.Eq(t, "", paths[text], must.Sprintf("%s has the same dump", c.path))
+			paths[text] = c.path
 		}
-		must.Greater(t, typ.NumField(), len(seen))
+		must.Greater(t, typ.NumField(), len(paths))
 	}
 }
 

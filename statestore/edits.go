@@ -26,8 +26,8 @@ func editAllocs(rows *rowWrites) *allocEdits {
 	return &allocEdits{rows: rows, byID: make(map[cluster.AllocID]*allocEdit)}
 }
 
-// look returns the allocation with its edits so far, or nil. The caller does not change it.
-func (e *allocEdits) look(id cluster.AllocID) *cluster.Allocation {
+// row returns the allocation with its edits so far, or nil. The caller does not change it.
+func (e *allocEdits) row(id cluster.AllocID) *cluster.Allocation {
 	if edit := e.byID[id]; edit != nil {
 		return edit.after
 	}
@@ -82,9 +82,9 @@ func editDrainingNodes(rows *rowWrites) *drainingNodeEdits {
 	return &drainingNodeEdits{rows: rows, nodes: make(map[cluster.NodeID]*nodeEdit)}
 }
 
-// look returns the node with its edits so far, or nil if it does not drain. The caller does
+// row returns the node with its edits so far, or nil if it does not drain. The caller does
 // not change it.
-func (e *drainingNodeEdits) look(id cluster.NodeID) *cluster.Node {
+func (e *drainingNodeEdits) row(id cluster.NodeID) *cluster.Node {
 	edit, cached := e.nodes[id]
 	if !cached {
 		if n := e.rows.state().Node(id); n.Draining() {
@@ -101,7 +101,7 @@ func (e *drainingNodeEdits) look(id cluster.NodeID) *cluster.Node {
 	return edit.after
 }
 
-// edit returns a copy of the node that look returned. The caller changes the copy.
+// edit returns a copy of the node that row returned. The caller changes the copy.
 func (e *drainingNodeEdits) edit(id cluster.NodeID) *cluster.Node {
 	edit := e.nodes[id]
 	if edit.after == nil {

@@ -61,10 +61,10 @@ func registerEntry(t *rapid.T) entry {
 		Resources: cluster.Resources{CPU: int64(rapid.IntRange(0, 3).Draw(t, "cpu"))},
 	}
 	return entry{"register " + string(n.ID), func(x *statestore.Txn, at time.Time) (string, any) {
-		given := n.Copy()
-		given.Meta = map[string]string{"k": "v"}
-		err := x.UpsertNode(given, at)
-		return fmt.Sprint(err), given
+		node := n.Copy()
+		node.Meta = map[string]string{"k": "v"}
+		err := x.UpsertNode(node, at)
+		return fmt.Sprint(err), node
 	}}
 }
 
@@ -94,10 +94,10 @@ func drainEntry(t *rapid.T) entry {
 		}
 	}
 	return entry{fmt.Sprintf("drain %s %+v", u.Node, u.Spec), func(x *statestore.Txn, at time.Time) (string, any) {
-		given := u
-		given.At, given.Meta = at, map[string]string{"k": "v"}
-		done, err := x.UpdateNodeDrain(given)
-		return fmt.Sprint(done, err), &given.Meta
+		update := u
+		update.At, update.Meta = at, map[string]string{"k": "v"}
+		done, err := x.UpdateNodeDrain(update)
+		return fmt.Sprint(done, err), &update.Meta
 	}}
 }
 
@@ -139,9 +139,9 @@ func jobEntry(t *rapid.T) entry {
 		}}
 	}
 	return entry{"register " + string(id), func(x *statestore.Txn, _ time.Time) (string, any) {
-		given := j.Copy()
-		err := x.UpsertJob(given)
-		return fmt.Sprint(err), given
+		job := j.Copy()
+		err := x.UpsertJob(job)
+		return fmt.Sprint(err), job
 	}}
 }
 
@@ -241,10 +241,10 @@ func evalEntry(t *rapid.T) entry {
 		Status: rapid.SampledFrom([]cluster.EvalStatus{cluster.EvalPending, cluster.EvalBlocked, cluster.EvalComplete}).Draw(t, "status"),
 	}
 	return entry{fmt.Sprint("evaluation ", e.ID, " ", e.Status), func(x *statestore.Txn, at time.Time) (string, any) {
-		given := e.Copy()
-		given.CreateTime, given.Queued = at, map[string]int{"g": 1}
-		err := x.UpsertEvals([]*cluster.Evaluation{given})
-		return fmt.Sprint(err), given
+		eval := e.Copy()
+		eval.CreateTime, eval.Queued = at, map[string]int{"g": 1}
+		err := x.UpsertEvals([]*cluster.Evaluation{eval})
+		return fmt.Sprint(err), eval
 	}}
 }
 
@@ -254,9 +254,9 @@ func collectEntry(t *rapid.T) entry {
 		Allocs []cluster.AllocID
 		Evals  []cluster.EvalID
 	}
-	given := &rows{rapid.SliceOfN(someAllocs, 0, 6).Draw(t, "allocations"), rapid.SliceOfN(someEvals, 0, 3).Draw(t, "evaluations")}
-	return entry{fmt.Sprint("collect ", given), func(x *statestore.Txn, _ time.Time) (string, any) {
-		copied := &rows{slices.Clone(given.Allocs), slices.Clone(given.Evals)}
+	old := &rows{rapid.SliceOfN(someAllocs, 0, 6).Draw(t, "allocations"), rapid.SliceOfN(someEvals, 0, 3).Draw(t, "evaluations")}
+	return entry{fmt.Sprint("collect ", old), func(x *statestore.Txn, _ time.Time) (string, any) {
+		copied := &rows{slices.Clone(old.Allocs), slices.Clone(old.Evals)}
 		copied.Allocs = slices.DeleteFunc(copied.Allocs, func(id cluster.AllocID) bool {
 			a := x.State().Alloc(id)
 			return a != nil && x.State().Node(a.NodeID).Draining()

@@ -260,7 +260,7 @@ func TestAnAbandonedStoreIsReported(t *testing.T) {
 }
 
 // Goroutines change the followed jobs while another writes to the store. The subscriber reads only
-// its feed, and at the end it has seen every change.
+// its feed, and at the end it has received every change.
 func TestFollowThenSnapshotMissesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -278,12 +278,12 @@ func TestFollowThenSnapshotMissesNothing(t *testing.T) {
 			s := subscribe(t, w.store)
 			defer s.feed.Close()
 			s.feed.Follow(key)
-			seen := w.snap().Alloc(id).ClientDescription
-			for seen != fmt.Sprint(rounds) {
+			last := w.snap().Alloc(id).ClientDescription
+			for last != fmt.Sprint(rounds) {
 				<-s.wake
 				if c := s.feed.Take(); !c.Empty() {
 					must.Eq(t, []cluster.GroupKey{{Job: key, Name: "g"}}, c.Groups)
-					seen = w.snap().Alloc(id).ClientDescription
+					last = w.snap().Alloc(id).ClientDescription
 				}
 			}
 		})

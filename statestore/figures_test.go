@@ -183,11 +183,11 @@ func reportWrites(c *bigCluster, ones [][]cluster.AllocID) measure.Side {
 	turn := 0
 	return func() func(*measure.Meter) {
 		turn++
-		state, said := c.store.Snapshot(), fmt.Sprint("turn ", turn)
+		state, description := c.store.Snapshot(), fmt.Sprint("turn ", turn)
 		var reports []cluster.AllocReport
 		for _, ids := range ones {
 			a := state.Alloc(ids[0])
-			reports = append(reports, cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: said, At: time.Unix(1_000_001, 0)})
+			reports = append(reports, cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: description, At: time.Unix(1_000_001, 0)})
 		}
 		return func(*measure.Meter) {
 			for i := range reports {

@@ -10,7 +10,7 @@ import (
 )
 
 // UpsertJob registers a job, or its next version. Allocations keep the version that they were
-// placed for. The error says what is missing in the job. The caller has filled in defaults with
+// placed for. The error states what is missing in the job. The caller has filled in defaults with
 // [cluster.Job.Canonicalize].
 func (t *Txn) UpsertJob(j *cluster.Job) error {
 	if err := whole(j); err != nil {
@@ -88,7 +88,7 @@ func (t *Txn) purgeJob(k cluster.JobKey, j *cluster.Job) error {
 func (t *Txn) countPurged(allocs []*cluster.Allocation) {
 	nodes := editDrainingNodes(&t.rows)
 	for _, a := range allocs {
-		if live(a) && nodes.look(a.NodeID) != nil {
+		if live(a) && nodes.row(a.NodeID) != nil {
 			lifecycle.CountPurged(nodes.edit(a.NodeID), a, t.rows.written.index)
 		}
 	}

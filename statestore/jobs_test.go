@@ -12,21 +12,21 @@ import (
 func TestVersionsOfAJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	given := serviceJob("web", 3)
-	first := w.job(given)
+	web := serviceJob("web", 3)
+	first := w.job(web)
 	must.Eq(t, 0, first.Version)
 	must.Eq(t, 1, first.CreateIndex)
 
-	given.TaskGroups[0].Count = 7
+	web.TaskGroups[0].Count = 7
 	must.Eq(t, 3, first.TaskGroups[0].Count, must.Sprint("the store has its own copy"))
-	second := w.job(given)
+	second := w.job(web)
 	must.Eq(t, 1, second.Version)
 	must.Eq(t, 1, second.CreateIndex)
 	must.Eq(t, 2, second.ModifyIndex)
 	must.Eq(t, 2, second.JobModifyIndex)
 
-	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(given.Key(), false)) })
-	stopped := w.snap().Job(given.Key())
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), false)) })
+	stopped := w.snap().Job(web.Key())
 	must.True(t, stopped.Stop)
 	must.Eq(t, 1, stopped.Version, must.Sprint("a stop does not change the version"))
 	must.Eq(t, 2, stopped.JobModifyIndex)

@@ -15,8 +15,8 @@ func (t *Txn) ApplyMarks(at time.Time, marks []rules.Mark, evals []*cluster.Eval
 	at = at.UTC()
 	allocs, nodes := editAllocs(&t.rows), editDrainingNodes(&t.rows)
 	for _, m := range marks {
-		a := allocs.look(m.Alloc)
-		if a == nil || !lifecycle.CanMark(nodes.look(a.NodeID), a, m) {
+		a := allocs.row(m.Alloc)
+		if a == nil || !lifecycle.CanMark(nodes.row(a.NodeID), a, m) {
 			continue
 		}
 		lifecycle.ApplyMark(nodes.edit(a.NodeID), allocs.edit(a, at), m, at, t.rows.written.index)
@@ -26,7 +26,7 @@ func (t *Txn) ApplyMarks(at time.Time, marks []rules.Mark, evals []*cluster.Eval
 	return t.UpsertEvals(evals)
 }
 
-// markRow says that a drain has marked an allocation. It is a separate row instead of an index of
+// markRow means that a drain has marked an allocation. It is a separate row instead of an index of
 // allocations, so that later writes to the allocation do not write it again.
 type markRow struct {
 	Drain cluster.DrainID

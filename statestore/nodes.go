@@ -59,7 +59,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	return nil
 }
 
-// UpdateNodeStatus sets the node's status. The error is [ErrNodeNotFound], or says that the
+// UpdateNodeStatus sets the node's status. The error is [ErrNodeNotFound], or states that the
 // status is invalid.
 func (t *Txn) UpdateNodeStatus(id cluster.NodeID, status cluster.NodeStatus, at time.Time) error {
 	if !status.Valid() {
@@ -98,7 +98,7 @@ func changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.Time, inde
 }
 
 // UpdateNodeEligibility sets whether a scheduler may place allocations on the node. If the node has
-// that eligibility, nothing changes. The error is [ErrNodeNotFound], [ErrNodeDraining], or says
+// that eligibility, nothing changes. The error is [ErrNodeNotFound], [ErrNodeDraining], or states
 // that the eligibility is invalid.
 func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at time.Time) error {
 	if !e.Valid() {

@@ -13,8 +13,8 @@ import (
 func TestRegisteringANodeForTheFirstTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	given := &cluster.Node{ID: "n1", Name: "one", Attributes: map[string]string{"os": "linux"}}
-	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(given, w.now)) })
+	node := &cluster.Node{ID: "n1", Name: "one", Attributes: map[string]string{"os": "linux"}}
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
 
 	n := w.snap().Node("n1")
 	must.Eq(t, cluster.NodeInitializing, n.Status)
@@ -26,7 +26,7 @@ func TestRegisteringANodeForTheFirstTime(t *testing.T) {
 	must.Eq(t, 1, n.ModifyIndex)
 	must.Eq(t, []cluster.NodeEvent{{Message: "Node registered", Subsystem: "Cluster", Timestamp: w.now.UTC()}}, n.Events)
 
-	given.Attributes["os"] = "changed by the caller"
+	node.Attributes["os"] = "changed by the caller"
 	must.Eq(t, "linux", n.Attributes["os"])
 }
 

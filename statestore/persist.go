@@ -189,7 +189,7 @@ func jobVersionsOf(s *Snapshot, encode func(*cluster.Job) (string, error)) (jobV
 	text := make(map[*cluster.Job]string)
 	var err error
 	note := func(j *cluster.Job) bool {
-		if _, known := text[j]; !known && j != nil {
+		if _, encoded := text[j]; !encoded && j != nil {
 			text[j], err = encode(j)
 		}
 		return err == nil

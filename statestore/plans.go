@@ -10,14 +10,14 @@ import (
 
 // ApplyPlan applies the accepted part of a plan. It returns the ids of the dropped placements:
 // their job is missing or stopped, or their id is empty or taken. A stop of an allocation that does
-// not exist is ignored. The error says that the plan is missing, or is that of UpsertEvals.
+// not exist is ignored. The error states that the plan is missing, or is that of UpsertEvals.
 func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) {
 	if p == nil {
 		return nil, errors.New("plan is missing")
 	}
 	w := planWriter{txn: t, at: p.At.UTC(), edits: editAllocs(&t.rows), versions: make(map[jobVersion]*cluster.Job)}
 	for _, s := range p.Stops {
-		if a := w.edits.look(s.Alloc); a != nil {
+		if a := w.edits.row(s.Alloc); a != nil {
 			w.stop(a, s)
 		}
 	}
@@ -105,12 +105,12 @@ func (w *planWriter) edit(a *cluster.Allocation) *cluster.Allocation {
 // reports false if it drops the placement.
 func (w *planWriter) place(a *cluster.Allocation) bool {
 	current := w.current(a.JobKey())
-	if current.Stopped() || a.ID == "" || w.edits.look(a.ID) != nil {
+	if current.Stopped() || a.ID == "" || w.edits.row(a.ID) != nil {
 		return false
 	}
 	var previous *cluster.Allocation
 	if a.PreviousAllocation != "" {
-		previous = w.edits.look(a.PreviousAllocation)
+		previous = w.edits.row(a.PreviousAllocation)
 	}
 	c := a.Copy()
 	c.Job = w.version(a.Job, current, previous)

@@ -16,7 +16,7 @@ import (
 // and a pointer to the object that it passed to the store.
 type entry struct {
 	name string
-	do   func(x *statestore.Txn, at time.Time) (answer string, given any)
+	do   func(x *statestore.Txn, at time.Time) (answer string, object any)
 }
 
 // GoString describes the entry in the output of a failing test.
@@ -67,8 +67,8 @@ func TestARandomLogOnThreeStores(t *testing.T) {
 func apply(s *statestore.Store, index uint64, e entry, at time.Time, after func(reflect.Value)) string {
 	x := s.Begin(index)
 	defer x.Abort()
-	answer, given := e.do(x, at)
-	after(reflect.ValueOf(given).Elem())
+	answer, object := e.do(x, at)
+	after(reflect.ValueOf(object).Elem())
 	x.Commit()
 	return e.name + ": " + answer
 }

@@ -92,10 +92,10 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 	var occupied []cluster.NodeID
 	for n := range nodes {
 		for _, stage := range cluster.Stages() {
-			for _, asked := range []bool{false, true} {
+			for _, leaving := range []bool{false, true} {
 				same(t, "allocations of a node and stage", where(s.Allocs(), func(a *cluster.Allocation) bool {
-					return a.NodeID == n && !a.ClientTerminal() && a.Stage() == stage && a.Leaving() == asked
-				}), s.DrainView().NodeAllocs(n, stage, asked))
+					return a.NodeID == n && !a.ClientTerminal() && a.Stage() == stage && a.Leaving() == leaving
+				}), s.DrainView().NodeAllocs(n, stage, leaving))
 			}
 		}
 		live := slices.Collect(s.WorkView().LiveAllocsByNode(n))

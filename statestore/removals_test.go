@@ -55,7 +55,7 @@ func TestRemovedAt(t *testing.T) {
 	must.Eq(t, last, w.snap().RemovedAt())
 }
 
-// A restored store knows only the deletions after its snapshot.
+// A restored store contains only the deletions after its snapshot.
 func TestHistoryFrom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -94,12 +94,12 @@ func (r *restorer) head() error {
 
 // end compares the checksum.
 func (r *restorer) end() error {
-	want := r.in.sum.Sum64()
+	sum := r.in.sum.Sum64()
 	found := make([]byte, 8)
 	if _, err := io.ReadFull(r.in, found); err != nil {
 		return whileReading("the checksum", err)
 	}
-	if binary.BigEndian.Uint64(found) != want {
+	if binary.BigEndian.Uint64(found) != sum {
 		return errors.New("its checksum does not match")
 	}
 	return nil

@@ -18,7 +18,7 @@ type written struct {
 	// usage and healthy are the accounts that the transaction may have changed, or nil.
 	usage   accountEdits[cluster.NodeID, usage]
 	healthy accountEdits[cluster.GroupKey, health]
-	// removed says that the transaction has deleted an allocation that its client may still run.
+	// removed means that the transaction has deleted an allocation that its client may still run.
 	removed bool
 	// changes are for the feeds; nil after the end of the transaction.
 	changes *changes

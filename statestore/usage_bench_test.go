@@ -6,7 +6,7 @@ import (
 )
 
 // BenchmarkNodesInUse measures the cost of reading the resources in use on each of a thousand
-// nodes: by merging nodes and accounts, or by looking up the account of each node. An op reads all
+// nodes: by merging nodes and accounts, or by one lookup of the account of each node. An op reads all
 // nodes, from a warm cache.
 //
 //	go test ./statestore -run '^$' -bench NodesInUse

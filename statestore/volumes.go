@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// UpsertVolume registers a volume, or changes a registered one. The error says what is wrong with
+// UpsertVolume registers a volume, or changes a registered one. The error states what is wrong with
 // the volume, or wraps [ErrVolumeInUse]: while claims exist, the plugin, the external id, the
 // context, the parameters and the claimed modes cannot change, because the plugin is called with
 // them until the volume is off all nodes. Secrets may change while a volume is in use.
@@ -141,7 +141,7 @@ func volumesLeft(t *Txn, d *cluster.Drain) *cluster.VolumeHolds {
 	return left.Bounded()
 }
 
-// volumeLeft says why the volume of a claim is still on its node. The allocation may be nil.
+// volumeLeft returns why the volume of a claim is still on its node. The allocation may be nil.
 func volumeLeft(c *cluster.VolumeClaim, a *cluster.Allocation) cluster.VolumeHold {
 	v := cluster.VolumeHold{Namespace: c.Volume.Namespace, Volume: c.Volume.ID, Alloc: c.Alloc, Reason: reasonPurged}
 	if a == nil {

@@ -141,7 +141,7 @@ func TestClaim_HeldAfterTheEnd(t *testing.T) {
 
 // Regression: the client unmounts left volumes after the end of the allocation, and reports this,
 // but the row kept the path and the process. Nothing else of the row changes. Such a report frees
-// no claim, because the client may have lost its records and not know yet what is mounted.
+// no claim, because the client may have lost its records and not have found yet what is mounted.
 func TestClaim_ReportAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w := volumeWorld(t, false, "n1")

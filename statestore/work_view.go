@@ -16,7 +16,7 @@ type WorkView struct{ lists }
 func (v WorkView) CapacityIndex() uint64 { return watchedCounters(v.tables).Capacity }
 
 // NodesInUse yields all nodes by id, each with its Usage. It merges the nodes with their
-// accounts, which are both ordered by node id: looking up each account is at least six times
+// accounts, which are both ordered by node id: one lookup of each account is at least six times
 // slower with a thousand nodes (go test ./statestore -run '^$' -bench NodesInUse).
 func (v WorkView) NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage] {
 	return func(yield func(*cluster.Node, cluster.Usage) bool) {
