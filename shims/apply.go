@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 )
 
-// Errors of [Apply]. They say whether the message may have taken effect.
+// Errors of [Apply]. They distinguish whether the message may have taken effect.
 var (
 	// ErrBusy: the proposer has no room, or is closed. The message was not proposed; retry later.
 	ErrBusy = errors.New("no room for another raft write")

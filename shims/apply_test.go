@@ -15,8 +15,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// asked calls Apply with the message, lets raft answer or the context end, and returns the result.
-func asked[R shims.Response](t *testing.T, m shims.Request[R], answer func(r *fakeRaft, giveUp context.CancelCauseFunc)) (response R, index uint64, err error) {
+// applied calls Apply with the message, lets raft answer or the context end, and returns the result.
+func applied[R shims.Response](t *testing.T, m shims.Request[R], answer func(r *fakeRaft, giveUp context.CancelCauseFunc)) (response R, index uint64, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := new(fakeRaft)
@@ -39,7 +39,7 @@ func asked[R shims.Response](t *testing.T, m shims.Request[R], answer func(r *fa
 func TestApply_GivesEachMessageItsOwnResponse(t *testing.T) {
 	t.Parallel()
 	gone := &shims.NodeDeregister{Nodes: []cluster.NodeID{"n1"}}
-	response, index, err := asked(t, gone, func(r *fakeRaft, _ context.CancelCauseFunc) {
+	response, index, err := applied(t, gone, func(r *fakeRaft, _ context.CancelCauseFunc) {
 		r.answer(7, shims.NodesDeregistered{Missing: gone.Nodes}, nil)
 	})
 	must.NoError(t, err)
@@ -49,7 +49,7 @@ func TestApply_GivesEachMessageItsOwnResponse(t *testing.T) {
 
 func TestApply_ARefusalIsAnErrorWithItsCause(t *testing.T) {
 	t.Parallel()
-	_, index, err := asked(t, startDrain("n9", "d1", 0), func(r *fakeRaft, _ context.CancelCauseFunc) {
+	_, index, err := applied(t, startDrain("n9", "d1", 0), func(r *fakeRaft, _ context.CancelCauseFunc) {
 		r.answer(7, shims.Refused{Err: statestore.ErrNodeNotFound}, nil)
 	})
 	must.ErrorIs(t, err, statestore.ErrNodeNotFound)
@@ -57,10 +57,10 @@ func TestApply_ARefusalIsAnErrorWithItsCause(t *testing.T) {
 	must.Eq(t, 7, index)
 }
 
-func TestApply_SaysWhetherTheMessageMayHaveTakenEffect(t *testing.T) {
+func TestApply_ErrorsDistinguishWhetherTheMessageMayHaveTakenEffect(t *testing.T) {
 	t.Parallel()
 	for cause, want := range map[error]error{raft.ErrNotLeader: shims.ErrRejected, raft.ErrLeadershipLost: shims.ErrUnknown} {
-		_, index, err := asked(t, eval("e1"), func(r *fakeRaft, _ context.CancelCauseFunc) { r.answer(7, nil, cause) })
+		_, index, err := applied(t, eval("e1"), func(r *fakeRaft, _ context.CancelCauseFunc) { r.answer(7, nil, cause) })
 		must.ErrorIs(t, err, want)
 		must.ErrorIs(t, err, cause)
 		must.Zero(t, index)
@@ -69,14 +69,14 @@ func TestApply_SaysWhetherTheMessageMayHaveTakenEffect(t *testing.T) {
 
 func TestApply_AResponseOfAnotherTypeIsAnError(t *testing.T) {
 	t.Parallel()
-	_, _, err := asked(t, eval("e1"), func(r *fakeRaft, _ context.CancelCauseFunc) { r.answer(7, shims.MarksApplied{}, nil) })
+	_, _, err := applied(t, eval("e1"), func(r *fakeRaft, _ context.CancelCauseFunc) { r.answer(7, shims.MarksApplied{}, nil) })
 	must.EqError(t, err, "EvalUpdate was answered with shims.MarksApplied")
 }
 
 func TestApply_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	impatient := errors.New("the operator disconnected")
-	_, _, err := asked(t, eval("e1"), func(_ *fakeRaft, giveUp context.CancelCauseFunc) { giveUp(impatient) })
+	_, _, err := applied(t, eval("e1"), func(_ *fakeRaft, giveUp context.CancelCauseFunc) { giveUp(impatient) })
 	must.ErrorIs(t, err, impatient)
 	must.ErrorIs(t, err, shims.ErrUnknown)
 }

@@ -37,13 +37,13 @@ func (k *kept) Barrier(reply drainer.Reply) bool {
 	return true
 }
 
-// longID returns an id of at least the given number of bytes.
+// longID returns an id of at least n bytes.
 func longID(kind string, i, length int) string {
 	id := fmt.Sprintf("%s%d", kind, i)
 	return id + strings.Repeat("x", max(0, length-len(id)))
 }
 
-// The drainer cuts its entries to MaxBytesPerEntry by an estimate, because it does not know the
+// The drainer cuts its entries to MaxBytesPerEntry by an estimate, because it is independent of the
 // codec. The estimate must be above the encoded size for any ids and any mix of marks, but not far
 // above it.
 func TestBounds_EntriesAreNoLargerThanTheDrainerAssumes(t *testing.T) {

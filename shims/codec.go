@@ -88,7 +88,7 @@ func Decode(data []byte) (Message, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrBroken, t, err)
 	}
 	if needed := neededVersion(m); version != needed {
-		return nil, fmt.Errorf("%w: %s of version %d says version %d", ErrBroken, t, needed, version)
+		return nil, fmt.Errorf("%w: %s of version %d names version %d", ErrBroken, t, needed, version)
 	}
 	return m, nil
 }

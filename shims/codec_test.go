@@ -44,8 +44,8 @@ func TestCodec_EveryFieldOfEveryMessageSurvives(t *testing.T) {
 		types[m.Type()] = true
 	}
 	for n := range 256 {
-		known := !strings.HasPrefix(shims.MessageType(n).String(), "message type")
-		must.Eq(t, known, types[shims.MessageType(n)], must.Sprintf("type %d", n))
+		named := !strings.HasPrefix(shims.MessageType(n).String(), "message type")
+		must.Eq(t, named, types[shims.MessageType(n)], must.Sprintf("type %d", n))
 	}
 }
 
@@ -190,8 +190,8 @@ func TestCodec_BrokenEntries(t *testing.T) {
 		{"nothing", nil, "0 bytes are no entry"},
 		{"only a type", []byte{2}, "1 bytes are no entry"},
 		{"unknown type", entry(77, 1, nil), "unknown type 77"},
-		{"version of another message", entry(shims.NodeUpdateStatusType, 2, status[2:]), "NodeUpdateStatus of version 1 says version 2"},
-		{"version zero", entry(shims.NodeUpdateStatusType, 0, status[2:]), "NodeUpdateStatus of version 1 says version 0"},
+		{"version of another message", entry(shims.NodeUpdateStatusType, 2, status[2:]), "NodeUpdateStatus of version 1 names version 2"},
+		{"version zero", entry(shims.NodeUpdateStatusType, 0, status[2:]), "NodeUpdateStatus of version 1 names version 0"},
 		{"raise to nothing", entry(shims.RaiseClusterVersionType, 2, body(t, map[string]any{"Version": 1})), "a raise to cluster version 1"},
 		{"no body", status[:2], "EOF"},
 		{"cut short", status[:len(status)-1], "EOF"},

@@ -20,7 +20,7 @@
 //
 // A proposer answers a write with one of three outcomes:
 //
-//	Applied   the entry was applied, at Index; Response says what took effect
+//	Applied   the entry was applied, at Index; Response lists what took effect
 //	Rejected  no server has applied the entry and none will: you may retry
 //	Unknown   it may be applied, now or later. Do not send it again: read the
 //	          state behind a barrier, and decide from that

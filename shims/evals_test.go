@@ -135,16 +135,16 @@ func TestFSM_EvaluationsAreCreatedOnce(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	h.apply(&shims.JobRegister{Job: logsJob()})
-	seen := map[cluster.EvalID]bool{}
+	ids := map[cluster.EvalID]bool{}
 	for _, s := range []cluster.NodeStatus{cluster.NodeDown, cluster.NodeReady, cluster.NodeDisconnected, cluster.NodeReady} {
-		carried := jobEval(cluster.EvalID(fmt.Sprint("carried ", s, len(seen))))
+		carried := jobEval(cluster.EvalID(fmt.Sprint("carried ", s, len(ids))))
 		made := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: s, Evals: []*cluster.Evaluation{carried}}))
 		must.SliceLen(t, 2, made)
 		must.Eq(t, carried.ID, made[0])
 		must.Eq(t, "logs", h.state().Eval(made[1]).JobID)
 		for _, id := range made {
-			must.False(t, seen[id])
-			seen[id] = true
+			must.False(t, ids[id])
+			ids[id] = true
 		}
 	}
 	// A carried evaluation that is not pending does not replace the required one.

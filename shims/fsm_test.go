@@ -245,26 +245,26 @@ func TestFSM_AnIgnorableEntryIsSkipped(t *testing.T) {
 
 func TestFSM_ObserversSeeEveryEntryWithTheStatesAroundIt(t *testing.T) {
 	t.Parallel()
-	var seen []shims.Applied
-	h := newHistory(t, shims.FSMConfig{OnApply: func(a shims.Applied) { seen = append(seen, a) }})
+	var applied []shims.Applied
+	h := newHistory(t, shims.FSMConfig{OnApply: func(a shims.Applied) { applied = append(applied, a) }})
 	h.apply(node("n1"), &shims.NodeUpdateStatus{Node: "n9", Status: cluster.NodeReady})
 	_, err := h.fsm.ApplyEntry(h.next, []byte{byte(shims.IgnorableFlag | 5), 1})
 	must.NoError(t, err)
 	_, err = h.fsm.ApplyEntry(h.next+1, []byte{77, 1})
 	must.Error(t, err)
 
-	must.SliceLen(t, 3, seen, must.Sprint("all but the broken one"))
-	must.Eq(t, 1, seen[0].Index)
-	must.Eq(t, shims.NodeRegisterType, seen[0].Type)
-	must.Eq(t, cluster.NodeID("n1"), seen[0].Message.(*shims.NodeRegister).Node.ID)
-	must.Eq(t, shims.ChangeApplied{}, seen[0].Response.(shims.ChangeApplied))
-	must.Nil(t, seen[0].Before.Node("n1"))
-	must.NotNil(t, seen[0].After.Node("n1"))
-	must.ErrorIs(t, seen[1].Response.(shims.Refused).Err, statestore.ErrNodeNotFound)
-	must.Eq(t, 1, seen[1].Before.Index())
-	must.Eq(t, 2, seen[1].After.Index())
-	must.Nil(t, seen[2].Message)
-	must.Eq(t, shims.IgnorableFlag|5, seen[2].Type)
+	must.SliceLen(t, 3, applied, must.Sprint("all but the broken one"))
+	must.Eq(t, 1, applied[0].Index)
+	must.Eq(t, shims.NodeRegisterType, applied[0].Type)
+	must.Eq(t, cluster.NodeID("n1"), applied[0].Message.(*shims.NodeRegister).Node.ID)
+	must.Eq(t, shims.ChangeApplied{}, applied[0].Response.(shims.ChangeApplied))
+	must.Nil(t, applied[0].Before.Node("n1"))
+	must.NotNil(t, applied[0].After.Node("n1"))
+	must.ErrorIs(t, applied[1].Response.(shims.Refused).Err, statestore.ErrNodeNotFound)
+	must.Eq(t, 1, applied[1].Before.Index())
+	must.Eq(t, 2, applied[1].After.Index())
+	must.Nil(t, applied[2].Message)
+	must.Eq(t, shims.IgnorableFlag|5, applied[2].Type)
 }
 
 func TestFSM_ARestoreReplacesTheStore(t *testing.T) {

@@ -105,42 +105,42 @@ type oddFiller struct {
 
 func newOddFiller(seed uint64, s *statestore.Snapshot) *oddFiller {
 	f := &oddFiller{random: rand.New(rand.NewPCG(seed, 9)), words: make(map[reflect.Type][]string)}
-	know(f, "", "x", "\x00", "a", "b")
-	know(f, cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict)
-	know(f, cluster.ClientPending, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed, cluster.ClientLost, cluster.ClientUnknown)
-	know(f, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected)
-	know(f, cluster.NodeEligible, cluster.NodeIneligible)
-	know(f, cluster.EvalPending, cluster.EvalBlocked, cluster.EvalComplete)
-	know(f, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch)
-	know(f, cluster.HealthChecks)
-	know(f, cluster.Namespace("default"), cluster.Namespace("other"))
+	addWords(f, "", "x", "\x00", "a", "b")
+	addWords(f, cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict)
+	addWords(f, cluster.ClientPending, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed, cluster.ClientLost, cluster.ClientUnknown)
+	addWords(f, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected)
+	addWords(f, cluster.NodeEligible, cluster.NodeIneligible)
+	addWords(f, cluster.EvalPending, cluster.EvalBlocked, cluster.EvalComplete)
+	addWords(f, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch)
+	addWords(f, cluster.HealthChecks)
+	addWords(f, cluster.Namespace("default"), cluster.Namespace("other"))
 	for n := range s.Nodes() {
-		know(f, n.ID)
+		addWords(f, n.ID)
 		if n.Draining() {
-			know(f, n.Drain.ID)
+			addWords(f, n.Drain.ID)
 		}
 	}
 	for j := range s.Jobs() {
-		know(f, j.ID)
+		addWords(f, j.ID)
 	}
 	for a := range s.Allocs() {
-		know(f, a.ID)
+		addWords(f, a.ID)
 	}
 	for e := range s.Evals() {
-		know(f, e.ID)
+		addWords(f, e.ID)
 	}
 	for v := range s.Volumes() {
-		know(f, v.ID)
-		know(f, v.Plugin)
+		addWords(f, v.ID)
+		addWords(f, v.Plugin)
 	}
-	know(f, cluster.SingleNodeReader, cluster.SingleNodeWriter, cluster.MultiNodeMultiWriter)
-	know(f, cluster.AttachFileSystem, cluster.AttachBlockDevice)
-	know(f, cluster.CauseAttached, cluster.CauseNode, cluster.CauseUnreachable, cluster.CauseDetached)
+	addWords(f, cluster.SingleNodeReader, cluster.SingleNodeWriter, cluster.MultiNodeMultiWriter)
+	addWords(f, cluster.AttachFileSystem, cluster.AttachBlockDevice)
+	addWords(f, cluster.CauseAttached, cluster.CauseNode, cluster.CauseUnreachable, cluster.CauseDetached)
 	return f
 }
 
-// know adds words of one type.
-func know[T ~string](f *oddFiller, words ...T) {
+// addWords adds words of one type.
+func addWords[T ~string](f *oddFiller, words ...T) {
 	for _, word := range words {
 		f.words[reflect.TypeFor[T]()] = append(f.words[reflect.TypeFor[T]()], string(word))
 		f.anyWord = append(f.anyWord, string(word))

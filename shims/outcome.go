@@ -40,7 +40,7 @@ var (
 //	any other                       Unknown   raft.go:1273: an error of the log store when it appends the
 //	                                          entry, which may be on disk anyway
 //
-// api.go:865 says that a write that ended with ErrAbortedByRestore "effectively failed". This is
+// api.go:865 states that a write that ended with ErrAbortedByRestore "effectively failed". This is
 // true only if the restore then succeeds, and reaches a quorum before this leader is lost. Raft
 // answers the futures first. If it then cannot create or read the snapshot (raft.go:1150 to 1163),
 // the leader stays leader with the entry in its log, and applies it with the next committed entry.

@@ -49,7 +49,7 @@ func (r *moodyRaft) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture 
 	return f
 }
 
-func (r *moodyRaft) Barrier(time.Duration) raft.Future { panic("not asked for") }
+func (r *moodyRaft) Barrier(time.Duration) raft.Future { panic("this test requires no barrier") }
 
 // In any order of events each queued write is answered exactly once, and a write that raft may
 // apply is never answered as rejected.
@@ -87,11 +87,11 @@ func TestProposer_EveryWriteGetsOneCorrectAnswer(t *testing.T) {
 					must.True(t, r.taken[name], must.Sprintf("%s was answered applied", name))
 				}
 			}
-			seen := make(map[raftwrite.Outcome]bool)
+			outcomes := make(map[raftwrite.Outcome]bool)
 			for _, outcome := range got.outcomes() {
-				seen[outcome] = true
+				outcomes[outcome] = true
 			}
-			must.MapLen(t, 3, seen, must.Sprint("every outcome occurred"))
+			must.MapLen(t, 3, outcomes, must.Sprint("every outcome occurred"))
 			for _, lost := range r.lost {
 				close(lost)
 			}

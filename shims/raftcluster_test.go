@@ -117,10 +117,10 @@ func (s *raftServer) entries() map[uint64]string {
 
 func (s *raftServer) dump(t testing.TB) string { return dump(t, s.fsm) }
 
-// connect connects the given servers with all servers, in both directions.
+// connect connects these servers with all servers, in both directions.
 func (all raftServers) connect(some ...*raftServer) { all.each(some, (*raft.InmemTransport).Connect) }
 
-// disconnect disconnects the given servers from all others, in both directions.
+// disconnect disconnects these servers from all others, in both directions.
 func (all raftServers) disconnect(some ...*raftServer) {
 	all.each(some, func(from *raft.InmemTransport, to raft.ServerAddress, _ raft.Transport) { from.Disconnect(to) })
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Entries about volumes, and entries with the fields of volumes, need cluster version 7. A server
-// of version 6 reads this number first. It stops at the entry, and its error says what to do.
+// of version 6 reads this number first. It stops at the entry, and its error states what to do.
 // Entries without these fields stay as older servers write them.
 func TestVolumes_EntriesNeedTheirVersion(t *testing.T) {
 	t.Parallel()
