@@ -30,7 +30,7 @@ func hasToLeave(a *cluster.Allocation, d *cluster.Drain, s State) bool {
 	return !opinion.Excluded(a, d, s.AllocsByNode(d.NodeID), volumes)
 }
 
-// waitOver reports whether, at the given time, the node's drain need no longer wait for a
+// waitOver reports whether, at this time, the node's drain need no longer wait for a
 // live allocation on it.
 func (w *Witness) waitOver(a *cluster.Allocation, node *cluster.Node, d *cluster.Drain, at time.Time) bool {
 	return opinion.WaitOver(a, node, d, at, w.options.StopMargin)

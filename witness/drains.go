@@ -46,7 +46,7 @@ func (w *Witness) observeStart(e Entry, d *cluster.Drain) {
 		f.Kind, f.Why = RevisionMoved, fmt.Sprintf("the drain started at index %d with revision %d", e.Index, d.Revision)
 		w.find(e, f)
 	}
-	if known := w.drains[d.ID]; known != nil {
+	if w.drains[d.ID] != nil {
 		f.Kind, f.Why = SecondOutcome, "a drain's id was used again"
 		w.find(e, f)
 		return
@@ -103,10 +103,10 @@ func (w *Witness) judgeCounts(e Entry, nodes []cluster.NodeID, allocs []cluster.
 // judgeMarked compares the marks that a drain counts with those of the log, and continues with the
 // count of the drain.
 func (w *Witness) judgeMarked(e Entry, d *cluster.Drain) {
-	if known := w.drains[d.ID]; known.Marked != d.Marked {
+	if counted := w.drains[d.ID]; counted.Marked != d.Marked {
 		w.find(e, Finding{Kind: MiscountedMarks, Drain: d.ID, Node: d.NodeID, Why: fmt.Sprintf(
-			"the drain counts the marks %v, but it made %v", d.Marked, known.Marked)})
-		known.Marked = d.Marked
+			"the drain counts the marks %v, but it made %v", d.Marked, counted.Marked)})
+		counted.Marked = d.Marked
 	}
 }
 
@@ -150,22 +150,22 @@ func (w *Witness) observeEnd(e Entry, running *cluster.Drain) {
 // judgeEnd judges the record of an ended drain.
 func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 	f := Finding{Kind: UntrueOutcome, Drain: record.ID, Node: running.NodeID}
-	left, want := 0, cluster.Outcome("")
+	left, expected := 0, cluster.Outcome("")
 	switch after := e.After.Node(running.NodeID); {
 	case after == nil:
-		want, left = cluster.OutcomeNodeGone, w.countLeft(e, running)
+		expected, left = cluster.OutcomeNodeGone, w.countLeft(e, running)
 	case e.Source == Operator, e.Source == UnknownSource && record.Outcome == cluster.OutcomeCancelled:
-		want, left = cluster.OutcomeCancelled, w.judgeCancelled(e, running)
+		expected, left = cluster.OutcomeCancelled, w.judgeCancelled(e, running)
 	default:
 		left = w.judgeLeft(e, record)
-		want = w.outcomeOf(d, record, left)
+		expected = w.outcomeOf(d, record, left)
 		if was := e.Before.Node(running.NodeID); was.SchedulingEligibility != after.SchedulingEligibility {
 			w.find(e, Finding{Kind: MadeEligible, Drain: f.Drain, Node: f.Node, Why: "the end of the drain made its node " + string(after.SchedulingEligibility)})
 		}
 	}
 	switch {
-	case record.Outcome != want:
-		f.Why = fmt.Sprintf("the outcome is %q, but with its marks %v and %d allocations left it must be %q", record.Outcome, d.Marked, left, want)
+	case record.Outcome != expected:
+		f.Why = fmt.Sprintf("the outcome is %q, but with its marks %v and %d allocations left it must be %q", record.Outcome, d.Marked, left, expected)
 		w.find(e, f)
 	case record.NodeID != running.NodeID || record.Revision != running.Revision || record.EndIndex != e.Index || !e.At.IsZero() && !record.EndedAt.Equal(e.At):
 		f.Why = fmt.Sprintf("the record has node %s, revision %d, end %s and index %d; the drain ended on node %s with revision %d at %s and index %d",
@@ -176,7 +176,7 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 		f.Kind, f.Why = MiscountedStopping, fmt.Sprintf("the record counts %d allocations still stopping, but there were %d", record.StillStopping, left)
 		w.find(e, f)
 	}
-	if volumes, has := e.After.(opinion.Volumes); has && want != cluster.OutcomeCancelled {
+	if volumes, has := e.After.(opinion.Volumes); has && expected != cluster.OutcomeCancelled {
 		if named, left := volumesNamed(record), volumesLeft(e.After, volumes, record); named != left {
 			f.Kind, f.Why = MiscountedVolumes, fmt.Sprintf("the record names %d volumes left on the node, but there were %d", named, left)
 			w.find(e, f)

@@ -36,7 +36,7 @@ func (t *fullCount) count(w *world, index uint64, at time.Time) {
 				level.Healthy++
 			}
 		}
-		if low, seen := t.lowest[k]; !seen || level.Healthy-level.Limit < low.Healthy-low.Limit {
+		if low, found := t.lowest[k]; !found || level.Healthy-level.Limit < low.Healthy-low.Limit {
 			t.lowest[k] = level
 		}
 	}

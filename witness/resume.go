@@ -39,13 +39,13 @@ func Resume(o Options, s World) *Witness {
 
 // adopt records a drain from the state.
 func (w *Witness) adopt(d *cluster.Drain, ended bool) *drain {
-	known := &drain{ended: ended, DrainReport: DrainReport{
+	adopted := &drain{ended: ended, DrainReport: DrainReport{
 		ID: d.ID, Node: d.NodeID, NodeName: d.NodeName, Outcome: d.Outcome,
 		StartedAt: d.Strategy.StartedAt, EndedAt: d.EndedAt, StartIndex: d.CreateIndex, EndIndex: d.EndIndex,
 		StillStopping: d.StillStopping, Marked: d.Marked,
 	}}
-	w.drains[d.ID] = known
-	return known
+	w.drains[d.ID] = adopted
+	return adopted
 }
 
 // adoptMark records the mark of a running drain on an allocation of its node, and returns

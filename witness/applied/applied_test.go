@@ -23,16 +23,16 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // log is a replica that checks that each entry names the rows it changed.
 type log struct {
 	*clustertest.Replica
-	seen    map[shims.MessageType]bool
+	types   map[shims.MessageType]bool
 	entries []witness.Entry
 }
 
 func newLog(t *testing.T) *log {
-	l := &log{seen: make(map[shims.MessageType]bool)}
+	l := &log{types: make(map[shims.MessageType]bool)}
 	l.Replica = clustertest.NewReplica(t, shims.FSMConfig{OnApply: func(a shims.Applied) {
 		e := applied.Entry(a)
 		must.Eq(t, a.Index, e.Index)
-		l.seen[a.Type] = true
+		l.types[a.Type] = true
 		l.entries = append(l.entries, e)
 		for _, name := range changed(a.Before, a.After) {
 			must.SliceContains(t, names(e), name, must.Sprintf("%s does not name %s", a.Type, name))
@@ -156,8 +156,8 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 
 	for i := range 256 {
 		kind := shims.MessageType(i)
-		known := kind.String() != fmt.Sprintf("message type %d", i)
-		must.Eq(t, known, l.seen[kind], must.Sprintf("%s has no entry in this test", kind))
+		named := kind.String() != fmt.Sprintf("message type %d", i)
+		must.Eq(t, named, l.types[kind], must.Sprintf("%s has no entry in this test", kind))
 	}
 
 	w := witness.New(witness.Options{})

@@ -13,12 +13,12 @@ func Live(a *cluster.Allocation) bool {
 	return a.ClientStatus != "complete" && a.ClientStatus != "failed" && a.ClientStatus != "lost"
 }
 
-// Stopping reports whether the servers want the allocation stopped.
+// Stopping reports whether the servers stop the allocation.
 func Stopping(a *cluster.Allocation) bool {
 	return a.DesiredStatus == "stop" || a.DesiredStatus == "evict"
 }
 
-// Leaving reports whether a drain has marked the allocation or the servers want it stopped.
+// Leaving reports whether a drain has marked the allocation or the servers stop it.
 func Leaving(a *cluster.Allocation) bool { return a.DesiredTransition.Migrate || Stopping(a) }
 
 // Reachable reports whether a node exists and can report on its allocations. A nil node
@@ -34,7 +34,7 @@ func InTouch(a *cluster.Allocation, n *cluster.Node) bool {
 }
 
 // Verdict returns the verdict on the allocation's health, and whether it has one.
-func Verdict(a *cluster.Allocation) (healthy, given bool) {
+func Verdict(a *cluster.Allocation) (healthy, exists bool) {
 	if a.DeploymentStatus == nil || a.DeploymentStatus.Healthy == nil {
 		return false, false
 	}

@@ -18,7 +18,7 @@ func Cutoff(d *cluster.Drain) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Passed reports whether the drain takes all remaining allocations at the given time: it is
+// Passed reports whether the drain takes all remaining allocations at this time: it is
 // forced, or its deadline has come.
 func Passed(d *cluster.Drain, at time.Time) bool {
 	deadline := d.Strategy.Deadline
@@ -40,7 +40,7 @@ func WaitEnd(a *cluster.Allocation, n *cluster.Node, d *cluster.Drain, margin ti
 	return StoppedBy(a, n, from).Add(margin)
 }
 
-// WaitOver reports whether, at the given time, the node's drain need no longer wait for a
+// WaitOver reports whether, at this time, the node's drain need no longer wait for a
 // live allocation on it: the allocation was requested to leave, the cutoff has passed, and
 // either the wait has ended or the client cannot report.
 func WaitOver(a *cluster.Allocation, n *cluster.Node, d *cluster.Drain, at time.Time, margin time.Duration) bool {
