@@ -50,7 +50,7 @@ func loadOf(w writes) (l load) {
 // The entries hold the items in order: completions, then marks, then groups to
 // re-evaluate. No entry has two kinds. Each is within the bounds and has no room for the next
 // item of its kind.
-func TestWants_CutKeepsBounds(t *testing.T) {
+func TestWrites_CutKeepsBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var all writes

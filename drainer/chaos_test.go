@@ -179,7 +179,7 @@ func (c *chaos) stop(w *fixture.Cluster, a *cluster.Allocation) {
 		Status: cluster.EvalBlocked, CreateIndex: w.LastIndex})
 }
 
-// storm makes the given number of random moves.
+// storm makes this number of random moves.
 func (c *chaos) storm(moves int) {
 	c.raft.always = applied
 	for range moves {

@@ -8,13 +8,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Look is the input of one step of a component: a node watcher, a job watcher or a deadline notifier. A
-// component that steps another passes on the look that it received.
+// Reading is the input of one step of a component: a node watcher, a job watcher or a deadline notifier. A
+// component that steps another passes on the reading that it received.
 //
 // A component decides in its Step, which does not block, sleep, start goroutines or read a clock. Step
 // returns the latest time for the next step; zero is never. It may be called sooner, and without a
 // reason.
-type Look struct {
+type Reading struct {
 	// Now is the time of the step.
 	Now time.Time
 	// View is the newest state, the same for all components of a step.
@@ -26,22 +26,22 @@ type Look struct {
 	// Deferred means that earlier steps had some of the changes but could not read the state
 	// then. So the states between the two views are unknown.
 	Deferred bool
-	// planner is shared by the built-in components of a step. It is nil in a look that was
+	// planner is shared by the built-in components of a step. It is nil in a reading that was
 	// not created in this package.
 	planner *rules.Planner
 }
 
 // rules returns the planner of the step.
-func (l Look) rules(p rules.Policy) *rules.Planner {
-	if l.planner != nil {
-		return l.planner
+func (r Reading) rules(p rules.Policy) *rules.Planner {
+	if r.planner != nil {
+		return r.planner
 	}
-	return rules.NewPlanner(l.View, l.Now, p)
+	return rules.NewPlanner(r.View, r.Now, p)
 }
 
 // DrainingNodeWatcher finds nodes whose drain began, changed or ended, and updates its tracker.
 type DrainingNodeWatcher interface {
-	Step(Look) (wakeAt time.Time)
+	Step(Reading) (wakeAt time.Time)
 }
 
 // NodeTracker keeps the draining nodes. Update and Remove take effect in the tracker's next step.
@@ -59,7 +59,7 @@ type NodeTracker interface {
 
 // DrainingJobWatcher applies each group's migrate limit to the jobs that it watches.
 type DrainingJobWatcher interface {
-	Step(Look) (wakeAt time.Time)
+	Step(Reading) (wakeAt time.Time)
 	// RegisterJobs adds groups that have allocations on draining nodes, from the next step on. A
 	// group that is already watched is planned again. The watcher drops a group without allocations
 	// on draining nodes.
@@ -101,7 +101,7 @@ type DrainReply struct {
 // DrainDeadlineNotifier wakes the drainer when deadlines pass. It is only a hint: decisions read
 // the node's strategy and the time.
 type DrainDeadlineNotifier interface {
-	Step(Look) (wakeAt time.Time)
+	Step(Reading) (wakeAt time.Time)
 	// Watch sets the node's deadline and replaces an earlier one. A forced drain has none: the
 	// drainer marks everything at once.
 	Watch(cluster.NodeID, time.Time)

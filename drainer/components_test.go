@@ -15,7 +15,7 @@ import (
 
 // Components that a test controls.
 type (
-	idle       struct{ looks []Look }
+	idle       struct{ readings []Reading }
 	scriptJobs struct {
 		idle
 		registered []cluster.GroupKey
@@ -29,7 +29,7 @@ type (
 	}
 )
 
-func (c *idle) Step(l Look) time.Time { c.looks = append(c.looks, l); return time.Time{} }
+func (c *idle) Step(r Reading) time.Time { c.readings = append(c.readings, r); return time.Time{} }
 
 func (c *scriptJobs) RegisterJobs(g []cluster.GroupKey) { c.registered = append(c.registered, g...) }
 
@@ -47,7 +47,7 @@ func (c *scriptDeadlines) Watch(n cluster.NodeID, at time.Time) {
 	c.watched = append(c.watched, fmt.Sprintf("watch %s in %s", n, at.Sub(fixture.Epoch)))
 }
 
-// Injected components replace the built-in ones. All of them get the same look in each step.
+// Injected components replace the built-in ones. All of them get the same reading in each step.
 func TestTerm_InjectedComponents(t *testing.T) {
 	t.Parallel()
 	jobs := &scriptJobs{drain: make(chan *DrainRequest, 1), migrated: make(chan []cluster.NodeID, 1)}
@@ -70,7 +70,7 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	must.Eq[StateReader](t, r.state, env.State, must.Cmp())
 	r.settle()
 	must.SliceEmpty(t, r.raft.written(), must.Sprint("the tracker does not have the node"))
-	must.True(t, nodes.looks[0].Changes.All)
+	must.True(t, nodes.readings[0].Changes.All)
 
 	// The node watcher reports the node. The groups on it are registered and its deadline is
 	// watched.
@@ -125,9 +125,9 @@ func TestTerm_InjectedComponents(t *testing.T) {
 	tracker.Remove("n1")
 	r.settle()
 	must.Eq(t, "remove n1", deadlines.watched[2])
-	for i := range nodes.looks {
-		must.Eq(t, nodes.looks[i].View.Index(), jobs.looks[i].View.Index())
-		must.Eq(t, nodes.looks[i].Now, deadlines.looks[i].Now)
+	for i := range nodes.readings {
+		must.Eq(t, nodes.readings[i].View.Index(), jobs.readings[i].View.Index())
+		must.Eq(t, nodes.readings[i].Now, deadlines.readings[i].Now)
 	}
 
 	select {
@@ -152,8 +152,8 @@ func TestTerm_ComponentsWake(t *testing.T) {
 
 type sleeper struct{ until time.Time }
 
-func (s sleeper) Step(l Look) time.Time {
-	if l.Now.Before(s.until) {
+func (s sleeper) Step(r Reading) time.Time {
+	if r.Now.Before(s.until) {
 		return s.until
 	}
 	return time.Time{}

@@ -106,11 +106,11 @@ func (c *NodeDrainerConfig) Knobs() knob.List {
 	return append(knobs, c.Policy.Knobs()...)
 }
 
-// queryBurst is how many looks at the state the limiter allows without a wait.
+// queryBurst is how many reads of the state the limiter allows without a wait.
 func (c NodeDrainerConfig) queryBurst() int { return max(1, int(c.StateQueriesPerSecond/10)) }
 
-// lookInterval is the longest wait between two looks at the state, at most an hour.
-func (c NodeDrainerConfig) lookInterval() time.Duration {
+// readInterval is the longest wait between two reads of the state, at most an hour.
+func (c NodeDrainerConfig) readInterval() time.Duration {
 	return time.Duration(min(float64(time.Second)/c.StateQueriesPerSecond, float64(time.Hour)))
 }
 

@@ -48,7 +48,7 @@ func (h *deadlineHeap) Remove(n cluster.NodeID) { h.posts.Post(deadlinePost{node
 func (h *deadlineHeap) NextBatch() <-chan []cluster.NodeID { return h.batch }
 
 // Step applies the posts and offers the nodes whose deadlines have passed.
-func (h *deadlineHeap) Step(look Look) time.Time {
+func (h *deadlineHeap) Step(reading Reading) time.Time {
 	for _, p := range h.posts.Take() {
 		if p.remove {
 			h.pending.Remove(p.node)
@@ -57,7 +57,7 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 		}
 	}
 	first := h.pending.First()
-	if h.pending.Len() == 0 || look.Now.Before(first) {
+	if h.pending.Len() == 0 || reading.Now.Before(first) {
 		h.fire = time.Time{}
 		return first
 	}
@@ -65,11 +65,11 @@ func (h *deadlineHeap) Step(look Look) time.Time {
 		h.fire = h.fireAt()
 	}
 	// A deadline that was added since may be too early for this wait.
-	if look.Now.Before(h.fire) && h.fire.Before(first.Add(h.window)) {
+	if reading.Now.Before(h.fire) && h.fire.Before(first.Add(h.window)) {
 		return h.fire
 	}
 	h.fire = time.Time{}
-	put(h.batch, h.pending.Pop(look.Now), func(unread, batch []cluster.NodeID) []cluster.NodeID {
+	put(h.batch, h.pending.Pop(reading.Now), func(unread, batch []cluster.NodeID) []cluster.NodeID {
 		batch = append(batch, unread...)
 		slices.Sort(batch)
 		return slices.Compact(batch)

@@ -34,7 +34,7 @@ func batchOf(h *deadlineHeap) []cluster.NodeID {
 
 // stepAt steps the notifier and returns its batch and the time of its next step.
 func stepAt(h *deadlineHeap, now time.Time) ([]cluster.NodeID, time.Time) {
-	wakeAt := h.Step(Look{Now: now})
+	wakeAt := h.Step(Reading{Now: now})
 	return batchOf(h), wakeAt
 }
 
@@ -174,10 +174,10 @@ func TestDeadlineHeap_UnreadBatchIsMerged(t *testing.T) {
 	h := newNotifier(0)
 	for i, id := range []cluster.NodeID{"c", "a", "b"} {
 		h.Watch(id, fixture.Epoch.Add(time.Duration(i)*time.Second))
-		h.Step(Look{Now: fixture.Epoch.Add(time.Duration(i) * time.Second)})
+		h.Step(Reading{Now: fixture.Epoch.Add(time.Duration(i) * time.Second)})
 	}
 	h.Watch("a", fixture.Epoch)
-	h.Step(Look{Now: fixture.Epoch.Add(time.Minute)})
+	h.Step(Reading{Now: fixture.Epoch.Add(time.Minute)})
 	must.Eq(t, []cluster.NodeID{"a", "b", "c"}, batchOf(h))
 	must.Nil(t, batchOf(h))
 }
@@ -192,7 +192,7 @@ func TestDeadlineHeap_SearchesAWindowOnce(t *testing.T) {
 	_, wakeAt := stepAt(h, fixture.Epoch.Add(-time.Hour))
 	must.Eq(t, fixture.Epoch, wakeAt)
 	must.True(t, h.fire.IsZero())
-	h.Step(Look{Now: fixture.Epoch})
+	h.Step(Reading{Now: fixture.Epoch})
 	must.Eq(t, fixture.Epoch.Add(time.Second/2), h.fire)
 	h.Remove("second")
 	h.Watch("third", fixture.Epoch.Add(time.Second-1))
@@ -210,7 +210,7 @@ func TestDeadlineHeap_WatchedLate(t *testing.T) {
 	h := newNotifier(time.Second)
 	h.Watch("first", fixture.Epoch)
 	h.Watch("second", fixture.Epoch.Add(time.Second-1))
-	h.Step(Look{Now: fixture.Epoch})
+	h.Step(Reading{Now: fixture.Epoch})
 	h.Watch("late", fixture.Epoch.Add(-1))
 	batch, wakeAt := stepAt(h, fixture.Epoch.Add(time.Millisecond))
 	must.Eq(t, []cluster.NodeID{"first", "late"}, batch)
@@ -250,7 +250,7 @@ func TestDeadlineHeap_AgreesWithSortedSlice(t *testing.T) {
 			deadlines[id] = fixture.Epoch.Add(time.Duration(rapid.IntRange(0, 8000).Draw(t, "in ms")) * time.Millisecond)
 			h.Watch(id, deadlines[id])
 			if rapid.Bool().Draw(t, "step") {
-				h.Step(Look{Now: fixture.Epoch.Add(-time.Second)})
+				h.Step(Reading{Now: fixture.Epoch.Add(-time.Second)})
 			}
 		}
 		ids := slices.SortedFunc(maps.Keys(deadlines), func(a, b cluster.NodeID) int { return deadlines[a].Compare(deadlines[b]) })

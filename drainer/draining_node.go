@@ -81,19 +81,19 @@ func (d *drainingNodes) forget(id cluster.NodeID) {
 }
 
 // noteChanges makes nodes due that changes may concern.
-func (d *drainingNodes) noteChanges(look Look) {
-	d.agenda.Ring(look.Now)
+func (d *drainingNodes) noteChanges(reading Reading) {
+	d.agenda.Ring(reading.Now)
 	d.makeDue(d.writing)
 	d.writing = nil
-	d.makeDue(look.Changes.Nodes)
-	d.makeDue(look.Changes.Hosts)
-	for _, job := range look.Changes.Jobs {
+	d.makeDue(reading.Changes.Nodes)
+	d.makeDue(reading.Changes.Hosts)
+	for _, job := range reading.Changes.Jobs {
 		d.makeDue(d.waiting[job])
 	}
-	for _, group := range look.Changes.Groups {
+	for _, group := range reading.Changes.Groups {
 		d.makeDue(d.waiting[group.Job])
 	}
-	if look.Changes.All {
+	if reading.Changes.All {
 		for id, n := range d.byID { //lint:order the agenda sorts them
 			n.planned = false
 			d.agenda.Now(id)
@@ -122,8 +122,8 @@ func (d *drainingNodes) deadlinesPassed(ids []cluster.NodeID) {
 
 // plan plans the due nodes and returns them in order. It adds nodes that need a write to writing.
 // It also adds nodes that it does not plan because the others fill a round of writes.
-func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
-	s, count := look.planner, 0
+func (d *drainingNodes) plan(reading Reading) (planned []cluster.NodeID) {
+	s, count := reading.planner, 0
 	planned = d.agenda.Take()
 	for _, id := range planned {
 		n, node := d.byID[id], s.Node(id)
@@ -133,7 +133,7 @@ func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
 		}
 		full := count >= d.marksAhead
 		if !full {
-			d.planNode(s, node, n, look)
+			d.planNode(s, node, n, reading)
 			count += len(n.marks)
 		}
 		if full || len(n.marks) > 0 || n.completion != nil {
@@ -143,16 +143,16 @@ func (d *drainingNodes) plan(look Look) (planned []cluster.NodeID) {
 	return planned
 }
 
-func (d *drainingNodes) planNode(s *rules.Planner, node *cluster.Node, n *drainingNode, look Look) {
+func (d *drainingNodes) planNode(s *rules.Planner, node *cluster.Node, n *drainingNode, reading Reading) {
 	plan := s.PlanNode(node)
 	if !n.planned || n.passed != plan.Passed || n.pluginsTurn != plan.PluginsTurn || !slices.Equal(n.serving, plan.Serving) {
 		n.planned, n.passed, n.pluginsTurn, n.serving = true, plan.Passed, plan.PluginsTurn, plan.Serving
-		d.jobs.RegisterJobs(groupsOn(look.View, n.id))
+		d.jobs.RegisterJobs(groupsOn(reading.View, n.id))
 	}
-	again := n.retries.keep(plan.Marks, look.Now, d.logger)
-	n.marks = slices.DeleteFunc(plan.Marks, func(m rules.Mark) bool { return n.retries.waits(m, look.Now) })
+	again := n.retries.keep(plan.Marks, reading.Now, d.logger)
+	n.marks = slices.DeleteFunc(plan.Marks, func(m rules.Mark) bool { return n.retries.waits(m, reading.Now) })
 	if plan.Completion != nil {
-		wait := n.ending.wait(look.Now, d.logger.With("node", n.id, "drain", n.drain))
+		wait := n.ending.wait(reading.Now, d.logger.With("node", n.id, "drain", n.drain))
 		if again = earliest(again, wait); wait.IsZero() {
 			n.completion = plan.Completion
 		}
@@ -161,7 +161,7 @@ func (d *drainingNodes) planNode(s *rules.Planner, node *cluster.Node, n *draini
 	d.watchDeadline(n, &node.Drain.Strategy, plan.Passed)
 	if d.awaitJobs(n, plan.WaitsFor) {
 		// The view may be older than the follow. The next step reads it again.
-		d.agenda.At(n.id, look.Now)
+		d.agenda.At(n.id, reading.Now)
 	}
 }
 

@@ -177,7 +177,7 @@ func (o *outbox) ready(now time.Time) (bool, time.Time) {
 		return at.IsZero(), at
 	}
 	o.round = round{began: now, marks: o.round.marks}
-	if !o.send(&entry{barrier: true}, Look{Now: now}) {
+	if !o.send(&entry{barrier: true}, Reading{Now: now}) {
 		return false, o.noRoom(now)
 	}
 	return false, now.Add(StalledAfter)
@@ -214,18 +214,18 @@ func (o *outbox) shown(v rules.View, now time.Time) bool {
 // begin begins a round of writes, within the bounds and the applier's room. If the applier had no
 // room for any entry, it returns when to retry, otherwise zero. Items without room are answered
 // with errNoRoom.
-func (o *outbox) begin(w writes, look Look, request func(DrainReply)) time.Time {
+func (o *outbox) begin(w writes, reading Reading, request func(DrainReply)) time.Time {
 	before := o.round.marks
 	if w.empty() {
 		o.round.marks, o.failures, o.lastError = nil, attempts{}, nil
 		o.noRoomSince, o.stallLogged = time.Time{}, false
 		return time.Time{}
 	}
-	o.lastWrite = look.Now
-	o.round = round{began: look.Now, marks: make(map[cluster.AllocID]rules.PendingMark, len(w.marks))}
+	o.lastWrite = reading.Now
+	o.round = round{began: reading.Now, marks: make(map[cluster.AllocID]rules.PendingMark, len(w.marks))}
 	for _, m := range w.marks {
-		mark := rules.PendingMark{Drain: m.Drain, Since: look.Now}
-		if earlier, is := before[m.Alloc]; is && earlier.Drain == m.Drain && !look.Deferred {
+		mark := rules.PendingMark{Drain: m.Drain, Since: reading.Now}
+		if earlier, is := before[m.Alloc]; is && earlier.Drain == m.Drain && !reading.Deferred {
 			mark.Since = earlier.Since
 		}
 		o.round.marks[m.Alloc] = mark
@@ -233,13 +233,13 @@ func (o *outbox) begin(w writes, look Look, request func(DrainReply)) time.Time 
 	full := false
 	for _, part := range w.cut(o.config.MaxIDsPerEntry, o.config.MaxBytesPerEntry) {
 		e := &entry{writes: part, reply: request}
-		full = full || o.round.inFlight >= o.config.MaxInFlight || !o.send(e, look)
+		full = full || o.round.inFlight >= o.config.MaxInFlight || !o.send(e, reading)
 		if full {
-			e.answerRequest(Answer{Outcome: raftwrite.Rejected, Err: errNoRoom}, look.Now)
+			e.answerRequest(Answer{Outcome: raftwrite.Rejected, Err: errNoRoom}, reading.Now)
 		}
 	}
 	if full && o.round.inFlight == 0 {
-		return o.noRoom(look.Now)
+		return o.noRoom(reading.Now)
 	}
 	return time.Time{}
 }
@@ -252,7 +252,7 @@ func (o *outbox) noRoom(now time.Time) time.Time {
 }
 
 // send begins the write of one entry, and reports whether the applier had room for it.
-func (o *outbox) send(e *entry, look Look) (queued bool) {
+func (o *outbox) send(e *entry, reading Reading) (queued bool) {
 	c := o.config
 	reply := func(a Answer) {
 		o.inbox.Post(answered{entry: e, answer: a})
@@ -262,10 +262,10 @@ func (o *outbox) send(e *entry, look Look) (queued bool) {
 	case e.barrier:
 		queued = c.Raft.Barrier(reply)
 	case len(e.completions) > 0:
-		queued = c.Raft.NodesDrainComplete(&rules.Completions{At: look.Now, Policy: c.Policy, Completions: e.completions}, reply)
+		queued = c.Raft.NodesDrainComplete(&rules.Completions{At: reading.Now, Policy: c.Policy, Completions: e.completions}, reply)
 	default:
-		marks := &rules.Marks{At: look.Now, Policy: c.Policy, Marks: e.marks, Reevaluate: e.reevaluate}
-		marks.Evals = evalsFor(look.View, e.writes, look.Now, c.NewEvalID)
+		marks := &rules.Marks{At: reading.Now, Policy: c.Policy, Marks: e.marks, Reevaluate: e.reevaluate}
+		marks.Evals = evalsFor(reading.View, e.writes, reading.Now, c.NewEvalID)
 		queued = c.Raft.AllocUpdateDesiredTransition(marks, reply)
 	}
 	switch {
@@ -274,14 +274,14 @@ func (o *outbox) send(e *entry, look Look) (queued bool) {
 		o.noRoomSince, o.stallLogged = time.Time{}, false
 		o.flag(e.marks, true)
 	case o.noRoomSince.IsZero():
-		o.noRoomSince = look.Now
+		o.noRoomSince = reading.Now
 	}
 	e.closed = !queued
 	return queued
 }
 
 // report returns the writes for Explain. deferred means that the state has changed since the last
-// look. Then marks that are not in flight are left out, because their Since may be outdated.
+// read. Then marks that are not in flight are left out, because their Since may be outdated.
 func (o *outbox) report(now time.Time, deferred bool) rules.TermState {
 	s := rules.TermState{
 		Marks: maps.Clone(o.round.marks), Barrier: o.behind,

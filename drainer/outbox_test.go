@@ -619,7 +619,7 @@ func TestOutbox_WriteWithoutRoomIsRejected(t *testing.T) {
 	paced := []rules.Mark{mark("a", cluster.MarkPaced), mark("b", cluster.MarkPaced), mark("c", cluster.MarkForced), mark("d", cluster.MarkPaced)}
 	groups := []cluster.GroupKey{fixture.Group}
 	var replies []DrainReply
-	again := o.begin(writes{marks: paced, reevaluate: groups}, Look{Now: fixture.Epoch, View: &fixture.World{}}, func(r DrainReply) { replies = append(replies, r) })
+	again := o.begin(writes{marks: paced, reevaluate: groups}, Reading{Now: fixture.Epoch, View: &fixture.World{}}, func(r DrainReply) { replies = append(replies, r) })
 	must.True(t, again.IsZero(), must.Sprint("one write is in flight, and its answer is a wake-up"))
 	none := Answer{Outcome: raftwrite.Rejected, Err: errNoRoom}
 	must.Eq(t, []DrainReply{

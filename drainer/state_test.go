@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// The changes that no step has looked at are bounded. Beyond the bound they become All, so that no
+// The changes that no step has read are bounded. Beyond the bound they become All, so that no
 // change is lost.
 func TestChanges_MergeIsBounded(t *testing.T) {
 	t.Parallel()

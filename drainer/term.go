@@ -28,7 +28,7 @@ type Term struct {
 	nodeWatcher DrainingNodeWatcher
 	tracker     tracker
 	nodes       drainingNodes // holds the other components
-	lookout     lookout
+	reader      limitedReader
 	outbox      outbox
 	closed      bool
 	// abandoned means that the store was replaced. The term then decides nothing.
@@ -53,18 +53,18 @@ func NewTerm(c NodeDrainerConfig, state StateReader, wake chan<- struct{}) (*Ter
 	}
 	t := &Term{config: c, wake: wake, done: make(chan struct{}), stale: true}
 	t.tracker.tracked = map[cluster.NodeID]cluster.Revision{}
-	t.lookout = lookout{
+	t.reader = limitedReader{
 		state: state, feed: state.Subscribe(wake), policy: c.Policy, retry: c.Retry.Base, changes: Changes{All: true},
 		limiter: rate.NewLimiter(rate.Limit(c.StateQueriesPerSecond), c.queryBurst()),
 	}
 	t.outbox = outbox{logger: c.Logger, config: c, wake: t.sendWake, behind: true}
 	env := Env{
-		Logger: c.Logger, State: state, Feed: t.lookout.feed, Wake: t.poke, Done: t.done,
+		Logger: c.Logger, State: state, Feed: t.reader.feed, Wake: t.poke, Done: t.done,
 		Policy: c.Policy, MarksAhead: c.MaxInFlight * c.MaxIDsPerEntry, DeadlineCoalesce: c.DeadlineCoalesce, Retry: c.Retry,
 	}
 	t.nodeWatcher = c.NodeWatcher(env, &t.tracker)
 	t.nodes = drainingNodes{
-		logger: c.Logger, feed: t.lookout.feed, jobs: c.JobWatcher(env), notifier: c.DeadlineNotifier(env),
+		logger: c.Logger, feed: t.reader.feed, jobs: c.JobWatcher(env), notifier: c.DeadlineNotifier(env),
 		marksAhead: env.MarksAhead, byID: map[cluster.NodeID]*drainingNode{}, waiting: map[cluster.JobKey][]cluster.NodeID{},
 	}
 	if isNil(t.nodeWatcher) || isNil(t.nodes.jobs) || isNil(t.nodes.notifier) {
@@ -83,7 +83,7 @@ func (t *Term) Close() {
 		return
 	}
 	t.closed = true
-	t.lookout.feed.Close()
+	t.reader.feed.Close()
 	close(t.done)
 }
 
@@ -110,27 +110,27 @@ func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 	}
 	t.checkClock(now)
 	t.settle(now)
-	t.lookout.note()
-	if t.abandoned = t.lookout.changes.Abandoned; t.abandoned {
+	t.reader.note()
+	if t.abandoned = t.reader.changes.Abandoned; t.abandoned {
 		t.config.Logger.Warn("the state store was replaced: the drainer does nothing until the next term")
 		return time.Time{}
 	}
 	poked, due := t.poked.Swap(false), !t.wakeAt.IsZero() && !now.Before(t.wakeAt)
-	t.stale = t.stale || poked || due || !t.lookout.changes.Empty()
+	t.stale = t.stale || poked || due || !t.reader.changes.Empty()
 	ready, at := t.outbox.ready(now)
 	if !t.stale {
 		return t.next(at)
 	}
 	if !ready {
-		t.lookout.deferred = t.lookout.deferred || !t.lookout.changes.Empty()
+		t.reader.deferred = t.reader.deferred || !t.reader.changes.Empty()
 		return at
 	}
-	look, at := t.lookout.look(now, t.outbox.shown)
-	if look.View == nil {
+	reading, at := t.reader.read(now, t.outbox.shown)
+	if reading.View == nil {
 		return at
 	}
 	t.stale = false
-	t.wakeAt = t.plan(look)
+	t.wakeAt = t.plan(reading)
 	_, at = t.outbox.ready(now)
 	return t.next(at)
 }
@@ -144,12 +144,12 @@ func (t *Term) next(outboxAt time.Time) time.Time {
 	return t.wakeAt
 }
 
-// checkClock makes the next look complete when the clock was set back. Otherwise every wait would
+// checkClock makes the next read complete when the clock was set back. Otherwise every wait would
 // be longer by that amount.
 func (t *Term) checkClock(now time.Time) {
 	if now.Before(t.stepped) {
 		t.config.Logger.Warn("the clock was set back", "by", t.stepped.Sub(now))
-		t.lookout.lookEverywhere()
+		t.reader.readAll()
 	}
 	t.stepped = now
 }
@@ -157,22 +157,22 @@ func (t *Term) checkClock(now time.Time) {
 // plan steps the components, plans the nodes and begins the wanted writes. The plan of a node
 // depends on no plan of a group, and names the groups to plan again. So nodes come first, and one
 // pass is enough.
-func (t *Term) plan(look Look) (wakeAt time.Time) {
-	wakeAt = t.nodeWatcher.Step(look)
-	t.nodes.notifier.Step(look)
-	t.nodes.track(t.tracker.posts.Take(), look.View)
-	t.nodes.noteChanges(look)
+func (t *Term) plan(reading Reading) (wakeAt time.Time) {
+	wakeAt = t.nodeWatcher.Step(reading)
+	t.nodes.notifier.Step(reading)
+	t.nodes.track(t.tracker.posts.Take(), reading.View)
+	t.nodes.noteChanges(reading)
 	select {
 	case ids := <-t.nodes.notifier.NextBatch():
 		t.nodes.deadlinesPassed(ids)
 	default:
 	}
-	planned := t.nodes.plan(look)
-	wakeAt = earliest(wakeAt, t.nodes.jobs.Step(look))
-	wakeAt = earliest(wakeAt, t.write(look, t.receive(planned)))
-	wakeAt = earliest(wakeAt, t.nodes.notifier.Step(look)) // for the deadlines that were added
+	planned := t.nodes.plan(reading)
+	wakeAt = earliest(wakeAt, t.nodes.jobs.Step(reading))
+	wakeAt = earliest(wakeAt, t.write(reading, t.receive(planned)))
+	wakeAt = earliest(wakeAt, t.nodes.notifier.Step(reading)) // for the deadlines that were added
 	if t.nodes.agenda.Pending() {
-		return look.Now
+		return reading.Now
 	}
 	return earliest(wakeAt, t.nodes.agenda.First())
 }
@@ -198,7 +198,7 @@ func (t *Term) receive(planned []cluster.NodeID) (request *DrainRequest) {
 }
 
 // write begins a round of writes if there is something to write. It returns when to retry, or zero.
-func (t *Term) write(look Look, request *DrainRequest) time.Time {
+func (t *Term) write(reading Reading, request *DrainRequest) time.Time {
 	w := writes{reevaluate: request.Reevaluate}
 	w.marks, w.completions = t.nodes.writes()
 	for _, m := range request.Marks {
@@ -207,7 +207,7 @@ func (t *Term) write(look Look, request *DrainRequest) time.Time {
 		}
 	}
 	slices.SortFunc(w.marks, rules.Mark.Compare)
-	return t.outbox.begin(w, look, request.Reply)
+	return t.outbox.begin(w, reading, request.Reply)
 }
 
 // settle passes the answers to the nodes and the job watcher.

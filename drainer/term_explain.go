@@ -55,7 +55,7 @@ func (t *Term) reports(now time.Time) iter.Seq[rules.Report] {
 func (t *Term) isAbandoned() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lookout.changes.Abandoned
+	return t.reader.changes.Abandoned
 }
 
 // forReport returns a view, and the state of the term that the view does not contain. Both are
@@ -63,11 +63,11 @@ func (t *Term) isAbandoned() bool {
 func (t *Term) forReport(now time.Time) (rules.View, rules.TermState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	view := t.lookout.state.Snapshot()
+	view := t.reader.state.Snapshot()
 	if !t.closed { // a closed feed must not be used
-		t.lookout.note()
+		t.reader.note()
 	}
-	changes := t.lookout.changes
+	changes := t.reader.changes
 	p := t.outbox.report(now, !changes.Empty())
 	p.WriteTime = sync.OnceValue(func() time.Duration { return t.config.writeTime(view) })
 	reporter, ok := t.nodes.jobs.(holdReporter)
@@ -101,7 +101,7 @@ func (c NodeDrainerConfig) writeTime(v rules.View) time.Duration {
 		left += 1 + rules.CountLeft(v, n)
 	}
 	rounds := 2 + left/c.leastInRound()
-	apart := float64(c.MinWriteInterval) + 2*float64(c.lookInterval()) // a decision may take two looks
+	apart := float64(c.MinWriteInterval) + 2*float64(c.readInterval()) // a decision may take two reads
 	bound := float64(max(0, c.DeadlineCoalesce)) + float64(c.Retry.Max) + float64(rounds)*apart
 	return time.Duration(min(bound, math.MaxInt64/2))
 }

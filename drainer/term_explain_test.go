@@ -132,7 +132,7 @@ func TestTerm_DatesHolds(t *testing.T) {
 	must.Eq(t, rules.Since{At: r.now, Observed: true}, since(), must.Sprint("the reason may have ended and begun again"))
 	r.advance(time.Hour)
 	r.restart()
-	must.Eq(t, rules.Since{Observed: true}, since(), must.Sprint("the term has not looked yet"))
+	must.Eq(t, rules.Since{Observed: true}, since(), must.Sprint("the term has not read the state yet"))
 	r.settle()
 	must.Eq(t, rules.Since{At: r.now, Observed: true}, since())
 }

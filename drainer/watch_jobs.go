@@ -63,8 +63,8 @@ func (w *jobWatcher) RegisterJobs(groups []cluster.GroupKey) { w.registered.Post
 
 // Step plans every group that changes may concern, and sends a request with the marks that they
 // need.
-func (w *jobWatcher) Step(look Look) (wakeAt time.Time) {
-	w.agenda.Ring(look.Now)
+func (w *jobWatcher) Step(reading Reading) (wakeAt time.Time) {
+	w.agenda.Ring(reading.Now)
 	for _, g := range slices.Concat(w.added, w.requesting) {
 		if w.groups.get(g.key) == g { // it is still watched
 			w.agenda.Now(g)
@@ -77,25 +77,25 @@ func (w *jobWatcher) Step(look Look) (wakeAt time.Time) {
 	for _, key := range w.registered.Take() {
 		w.makeDue(key, true)
 	}
-	w.noteChanges(look)
-	w.plan(look)
+	w.noteChanges(reading)
+	w.plan(reading)
 	if len(w.added) > 0 {
-		return look.Now
+		return reading.Now
 	}
 	return w.agenda.First()
 }
 
 // noteChanges makes groups due that changed, or whose job changed.
-func (w *jobWatcher) noteChanges(look Look) {
-	for _, key := range look.Changes.Groups {
-		w.makeDue(key, look.Deferred)
+func (w *jobWatcher) noteChanges(reading Reading) {
+	for _, key := range reading.Changes.Groups {
+		w.makeDue(key, reading.Deferred)
 	}
-	for _, job := range look.Changes.Jobs {
+	for _, job := range reading.Changes.Jobs {
 		for _, g := range w.groups[job] {
-			w.makeDue(g.key, look.Deferred)
+			w.makeDue(g.key, reading.Deferred)
 		}
 	}
-	if look.Changes.All {
+	if reading.Changes.All {
 		for _, groups := range w.groups { //lint:order the agenda sorts them
 			for _, g := range groups {
 				w.makeDue(g.key, true)
@@ -145,7 +145,7 @@ func (w *jobWatcher) settle(r DrainReply) {
 // plan plans the due groups. It sends a request if there is something to write, or if the last
 // request was not empty. When the request fills a round of writes, the other groups stay due until
 // the round is answered.
-func (w *jobWatcher) plan(look Look) {
+func (w *jobWatcher) plan(reading Reading) {
 	request := &DrainRequest{Reply: func(r DrainReply) { w.replies.Post(r) }}
 	requested := len(w.requesting) > 0
 	w.requesting = nil
@@ -154,13 +154,13 @@ func (w *jobWatcher) plan(look Look) {
 		most = w.marksAhead
 	}
 	var moved []cluster.NodeID
-	planner := look.rules(w.policy)
+	planner := reading.rules(w.policy)
 	for _, g := range w.agenda.Take() {
 		if len(request.Marks) >= most {
 			w.agenda.Now(g)
 			continue
 		}
-		marks, reevaluate, left := w.planGroup(planner, g, look.Now)
+		marks, reevaluate, left := w.planGroup(planner, g, reading.Now)
 		moved = append(moved, left...)
 		request.Marks = append(request.Marks, marks...)
 		if reevaluate {

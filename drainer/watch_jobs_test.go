@@ -32,7 +32,7 @@ func newWatch(w *fixture.Cluster, policy rules.Policy) *watch {
 // step steps the watcher with its feed's changes, and returns the time of its next step and its
 // request.
 func (w *watch) step() (wakeAt time.Time, request *DrainRequest) {
-	wakeAt = w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
+	wakeAt = w.Step(Reading{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
 	select {
 	case request = <-w.Drain():
 	default:
@@ -105,7 +105,7 @@ func TestJobWatcher_RereadsFollowedGroups(t *testing.T) {
 	w.RegisterJobs([]cluster.GroupKey{fixture.Group})
 	old := w.state.Snapshot()
 	w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Count = 1 }) // the job is not followed yet
-	must.Eq(t, w.now, w.Step(Look{Now: w.now, View: old}), must.Sprint("the next step is now"))
+	must.Eq(t, w.now, w.Step(Reading{Now: w.now, View: old}), must.Sprint("the next step is now"))
 	wakeAt, request := w.step()
 	must.Eq(t, []cluster.AllocID{"a1"}, requested(request), must.Sprint("the group has room by now"))
 	must.True(t, wakeAt.IsZero())
@@ -122,7 +122,7 @@ func TestJobWatcher_NewerRequestReplacesUnread(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, requested(request))
 	for room, want := range map[int][]cluster.AllocID{2: {"a1", "a3"}, 1: {"a1"}, 0: nil} {
 		w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Migrate.MaxParallel = 2 - room })
-		w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
+		w.Step(Reading{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take()})
 		w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Migrate.MaxParallel = room })
 		_, request := w.step()
 		must.NotNil(t, request)
@@ -228,7 +228,7 @@ func TestJobWatcher_Holds(t *testing.T) {
 
 	// Changes that an earlier step could not read may have ended the current reason.
 	w.state.commit(func(t *fixture.Cluster) { t.Alloc("a1").ModifyTime = w.now.Add(1) })
-	w.Step(Look{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take(), Deferred: true})
+	w.Step(Reading{Now: w.now, View: w.state.Snapshot(), Changes: w.state.feed().Take(), Deferred: true})
 	must.Eq(t, w.now, w.holds(w.now)[fixture.Group][0].since)
 	w.state.commit(func(t *fixture.Cluster) { t.TaskGroup().Count = 2 })
 	w.step()

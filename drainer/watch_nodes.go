@@ -21,12 +21,12 @@ func NewNodeWatcher(env Env, tracker NodeTracker) DrainingNodeWatcher {
 }
 
 // Step compares the nodes that may have changed with the tracked nodes. It never needs a timer.
-func (w *nodeWatcher) Step(look Look) time.Time {
-	if !look.Changes.All && len(look.Changes.Nodes) == 0 {
+func (w *nodeWatcher) Step(reading Reading) time.Time {
+	if !reading.Changes.All && len(reading.Changes.Nodes) == 0 {
 		return time.Time{}
 	}
-	for _, id := range w.suspects(look) {
-		node := look.View.Node(id)
+	for _, id := range w.suspects(reading) {
+		node := reading.View.Node(id)
 		revision, tracked := w.tracker.Tracked(id)
 		switch {
 		case node.Draining() && (!tracked || revision != node.Drain.Revision):
@@ -41,11 +41,11 @@ func (w *nodeWatcher) Step(look Look) time.Time {
 }
 
 // suspects are the nodes that may differ from the tracked ones, by id.
-func (w *nodeWatcher) suspects(look Look) []cluster.NodeID {
-	ids := slices.Clone(look.Changes.Nodes)
-	if look.Changes.All {
+func (w *nodeWatcher) suspects(reading Reading) []cluster.NodeID {
+	ids := slices.Clone(reading.Changes.Nodes)
+	if reading.Changes.All {
 		ids = w.tracker.TrackedNodes()
-		for n := range look.View.DrainingNodes() {
+		for n := range reading.View.DrainingNodes() {
 			ids = append(ids, n.ID)
 		}
 	}

@@ -68,7 +68,7 @@ func TestNodeWatcher(t *testing.T) {
 			}
 			tracker := &recordingTracker{tracked: test.tracked}
 			watcher := NewNodeWatcher(Env{Logger: slog.New(slog.DiscardHandler)}, tracker)
-			wakeAt := watcher.Step(Look{Now: fixture.Epoch, View: w, Changes: test.changes})
+			wakeAt := watcher.Step(Reading{Now: fixture.Epoch, View: w, Changes: test.changes})
 			must.True(t, wakeAt.IsZero(), must.Sprint("it never needs a timer"))
 			must.Eq(t, test.want, tracker.calls)
 		})

@@ -78,7 +78,7 @@ func newJudging(p *player) *judging {
 		Answered:  func(term, n int, a shims.Answer) { judge.Answered(w.Now(), term, n, a) },
 		Stepped: func(s world.DrainerStep) {
 			judge.Stepped(w.Now(), invariant.Step{
-				Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Queries: s.Looks, WakeAt: s.WakeAt, Held: s.Held,
+				Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Queries: s.Reads, WakeAt: s.WakeAt, Held: s.Held,
 			})
 		},
 		Called:   j.called,

@@ -105,7 +105,7 @@ type player struct {
 	judging *judging
 	start   time.Time
 	story   *story // or nil
-	// busy is the time in which a node drained, counted until busyUntil. draining says
+	// busy is the time in which a node drained, counted until busyUntil. draining means
 	// that a node drains since then, in the state of the index drainingAt.
 	busy       time.Duration
 	busyUntil  time.Time

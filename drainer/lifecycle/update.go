@@ -50,14 +50,14 @@ type Cancelled struct {
 	// Withdrawn are the next rows of the allocations whose marks were withdrawn, by id.
 	Withdrawn []*cluster.Allocation
 	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers already
-	// want them stopped, and they have not stopped yet.
+	// stop them, and they have not stopped yet.
 	Stopping []cluster.AllocID
 }
 
 // CancelDrain ends the node's drain on request. It withdraws the drain's marks on allocations that
 // the servers have not stopped. Marks of other writers stay. The view is the state in which the
 // entry is applied. If the node does not drain, CancelDrain changes only the eligibility, if the
-// update says so.
+// update requires it.
 //
 // The entry has an evaluation of each job with a withdrawn mark, because a scheduler may have to
 // change its plan.

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// Reader shows a drainer the newest view. Its feeds say that anything may have changed, so the
+// Reader shows a drainer the newest view. Its feeds report that anything may have changed, so the
 // drainer reads everything after every entry. The zero value shows an empty state. It is safe for
 // concurrent use.
 type Reader struct {
@@ -54,7 +54,7 @@ func (r *Reader) Subscribe(wake chan<- struct{}) drainer.Feed {
 	return f
 }
 
-// feed says that anything may have changed.
+// feed reports that anything may have changed.
 type feed struct {
 	reader  *Reader
 	wake    chan<- struct{}

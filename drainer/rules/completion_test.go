@@ -98,7 +98,7 @@ func TestRecheckCompletions_StoppedMeansNothingIsLeft(t *testing.T) {
 	})
 }
 
-func TestRecheckCompletions_SaysWhy(t *testing.T) {
+func TestRecheckCompletions_ReturnsTheReason(t *testing.T) {
 	t.Parallel()
 	done := Completion{Node: "n1", Drain: "d-n1", Revision: 7}
 	for name, test := range map[string]struct {

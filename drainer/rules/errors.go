@@ -4,8 +4,8 @@ import "errors"
 
 // The reasons why there is no report of a drain.
 var (
-	// ErrNotEnabled means that this drainer decides nothing, because its server does not lead. Ask
-	// the leader, or use [Explain] with any state.
+	// ErrNotEnabled means that this drainer decides nothing, because its server does not lead. Send the
+	// request to the leader, or use [Explain] with any state.
 	ErrNotEnabled = errors.New("node drainer is not enabled")
 	// ErrAbandoned means that the store that this drainer reads was replaced. It decides nothing
 	// until its server enables it with the new store.

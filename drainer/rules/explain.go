@@ -80,7 +80,7 @@ func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.term.Marks[id].
 // Report reports the drain of a draining node of the view.
 func (e *Explainer) Report(n *cluster.Node) Report {
 	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.term.Stalled}}
-	e.onNode = e.lookOn(n)
+	e.onNode = e.allocsOn(n)
 	r.Allocs = slices.Grow(r.Allocs, e.onNode.count())
 	for _, s := range cluster.Stages() {
 		stage := slices.Concat(e.onNode[s].staying, e.onNode[s].leaving, e.onNode[s].excluded)

@@ -87,7 +87,7 @@ func spoil(t *rapid.T, m *Mark) {
 
 // anyPending draws the TermState of a leader. Some marks are in flight, some belong to another drain.
 func anyPending(t *rapid.T, w *fixture.World, now time.Time) TermState {
-	if fixture.OneIn(t, 4, "nothing known") {
+	if fixture.OneIn(t, 4, "empty state") {
 		return TermState{}
 	}
 	p := TermState{Marks: map[cluster.AllocID]PendingMark{}, Barrier: fixture.OneIn(t, 4, "barrier")}

@@ -20,7 +20,7 @@ func withEvals(m *Marks) *Marks {
 }
 
 // Each reason for which a mark is refused.
-func TestRecheck_SaysWhy(t *testing.T) {
+func TestRecheck_ReturnsTheReason(t *testing.T) {
 	t.Parallel()
 	mark := func(edit func(*Mark)) Mark {
 		m := Mark{Alloc: "a1", Group: fixture.Group, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkPaced}
@@ -51,7 +51,7 @@ func TestRecheck_SaysWhy(t *testing.T) {
 			as(cluster.MarkForced), "the drain was changed since"},
 		"unhealthy since": {func(w *fixture.Cluster) { w.Alloc("a1").DeploymentStatus.Healthy = new(false) }, mark(nil),
 			"the allocation would be marked free, not paced"},
-		"health not known": {func(w *fixture.Cluster) {
+		"unknown health": {func(w *fixture.Cluster) {
 			w.Alloc("a1").DeploymentStatus, w.Alloc("a1").CreateTime = nil, fixture.Epoch
 		}, mark(nil),
 			"the allocation is held: waiting for health"},

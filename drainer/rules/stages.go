@@ -14,7 +14,7 @@ type stageState struct {
 	over bool
 	// staying means that an allocation has to leave and is not leaving yet.
 	staying bool
-	// waitEnds is when the wait for one stopping allocation ends. Look at the stage again then. It
+	// waitEnds is when the wait for one stopping allocation ends. Plan the stage again then. It
 	// is set only after the deadline, for a stage that waits for stopping allocations.
 	waitEnds time.Time
 }
@@ -122,7 +122,7 @@ func (s *Planner) stillStopping(n *cluster.Node, stage cluster.Stage) bool {
 // have to leave; the drain leaves excluded on the node.
 type onNode [cluster.StageCount]struct{ staying, leaving, excluded []*cluster.Allocation }
 
-func (s *Planner) lookOn(n *cluster.Node) *onNode {
+func (s *Planner) allocsOn(n *cluster.Node) *onNode {
 	var on onNode
 	for stage := range on {
 		o := &on[stage]

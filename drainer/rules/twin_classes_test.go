@@ -107,7 +107,7 @@ func (w *twin) isTurn(n *cluster.Node, turn int) bool {
 // is not leaving; or MarkNone and the reason why it cannot be marked.
 func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 	n, turn := w.nodeOf(a), turnOf(a)
-	good, given := verdict(a)
+	good, judged := verdict(a)
 	pluginAtPace := turn == 2 && typeOf(a) == "service"
 	switch {
 	case !w.mustLeave(a):
@@ -134,7 +134,7 @@ func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 		return cluster.MarkNone, ReasonNoPacedMoves
 	case w.isHealthy(a):
 		return cluster.MarkPaced, 0
-	case given && !good, !w.now.Before(w.due(a)):
+	case judged && !good, !w.now.Before(w.due(a)):
 		return cluster.MarkFree, 0
 	}
 	return cluster.MarkNone, ReasonWaitingForHealth
@@ -245,7 +245,7 @@ func (w *twin) dataMoved(a *cluster.Allocation) bool {
 
 // Reasons.
 
-// reason is why an allocation is still on its draining node, given the marks in flight: the
+// reason is why an allocation is still on its draining node while these marks are in flight: the
 // first that matches.
 func (w *twin) reason(a *cluster.Allocation, inFlight map[cluster.AllocID]bool) Reason {
 	switch {

@@ -101,7 +101,7 @@ func turnOf(a *cluster.Allocation) int {
 	return 0
 }
 
-func verdict(a *cluster.Allocation) (good, given bool) {
+func verdict(a *cluster.Allocation) (good, judged bool) {
 	if a.DeploymentStatus == nil || a.DeploymentStatus.Healthy == nil {
 		return false, false
 	}
@@ -205,8 +205,8 @@ func (w rows) roomIn(a *cluster.Allocation) int {
 
 // verdictMissing: it has no verdict and is not overdue.
 func (w *twin) verdictMissing(a *cluster.Allocation) bool {
-	_, given := verdict(a)
-	return typeOf(a) == "service" && !hasEnded(a) && a.ClientStatus != "unknown" && !given && w.now.Before(w.due(a))
+	_, judged := verdict(a)
+	return typeOf(a) == "service" && !hasEnded(a) && a.ClientStatus != "unknown" && !judged && w.now.Before(w.due(a))
 }
 
 func (w *twin) verdictToCome(a *cluster.Allocation) bool { return !isLeaving(a) && w.verdictMissing(a) }

@@ -21,7 +21,7 @@ func loopRule() lint.LoopRule {
 	rule := lint.LoopRule{
 		Roots: []lint.Root{
 			// Every step machine.
-			{Receiver: "*", Name: "Step", Takes: []string{"Time", "Look"}},
+			{Receiver: "*", Name: "Step", Takes: []string{"Time", "Reading"}},
 
 			{Package: module + "/drainer", Receiver: "Term", Name: "Step"},
 			{Package: module + "/drainer", Receiver: "Term", Name: "Explain"},

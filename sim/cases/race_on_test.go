@@ -2,6 +2,6 @@
 
 package cases_test
 
-// raceEnabled says that the race detector is on, which makes everything several
+// raceEnabled means that the race detector is on, which makes everything several
 // times slower.
 const raceEnabled = true

@@ -96,7 +96,7 @@ type variant struct {
 	begin func(*world.World)
 	// quiet is called at each quiet point, or is nil.
 	quiet func(*world.World)
-	// faults says that the story may differ. The end must not.
+	// faults means that the story may differ. The end must not.
 	faults bool
 	// everything records every event in the story.
 	everything bool

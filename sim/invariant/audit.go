@@ -61,9 +61,9 @@ func (j *auditJudge) compare(s *statestore.Snapshot) bool {
 	return nodes && jobs && allocs && evals && records
 }
 
-// compareRows reports whether the rows of one kind in the state equal the known ones in the
+// compareRows reports whether the rows of one kind in the state equal the expected ones in the
 // tables. Equal pointers need no comparison.
-func compareRows[K, T any](j *auditJudge, noun string, known int, rows iter.Seq[*T], id func(*T) K, kept func(K) *T) bool {
+func compareRows[K, T any](j *auditJudge, noun string, expected int, rows iter.Seq[*T], id func(*T) K, kept func(K) *T) bool {
 	count, wrong := 0, 0
 	for row := range rows {
 		count++
@@ -75,8 +75,8 @@ func compareRows[K, T any](j *auditJudge, noun string, known int, rows iter.Seq[
 			j.find(Unnamed, Violation{}, "the %s %v differs from the result of the entries", noun, id(row))
 		}
 	}
-	if count != known {
-		j.find(Unnamed, Violation{}, "the state has %d rows of the kind %s, and the entries wrote %d", count, noun, known)
+	if count != expected {
+		j.find(Unnamed, Violation{}, "the state has %d rows of the kind %s, and the entries wrote %d", count, noun, expected)
 	}
-	return wrong == 0 && count == known
+	return wrong == 0 && count == expected
 }

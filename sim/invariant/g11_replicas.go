@@ -53,9 +53,9 @@ func (j *Judge) Replica(now time.Time, server int, a shims.Applied) {
 // compareDigest compares the digest of an entry with that of the server that applied the entry
 // first.
 func (j *replicaJudge) compareDigest(index, digest uint64, server int) {
-	first, known := j.digests[index]
+	first, exists := j.digests[index]
 	switch {
-	case !known:
+	case !exists:
 		j.digests[index] = digest
 	case first != digest:
 		j.find(ReplicasDiffer, Violation{}, "entry %d wrote other rows on server %d than on the server that applied it first", index, server)
@@ -73,13 +73,13 @@ func (j *replicaJudge) compareDumps(c Check, states []*statestore.Snapshot) {
 	if len(states) < 2 {
 		return
 	}
-	want := dumpOf(states[0])
+	first := dumpOf(states[0])
 	for i, s := range states[1:] {
 		got := dumpOf(s)
-		if bytes.Equal(got, want) {
+		if bytes.Equal(got, first) {
 			continue
 		}
-		ours, theirs := difference(want, got)
+		ours, theirs := difference(first, got)
 		j.find(c, Violation{}, "state %d of the same log: %s instead of %s", i+2, theirs, ours)
 	}
 }

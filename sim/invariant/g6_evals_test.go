@@ -35,7 +35,7 @@ func twoNamespaces(t *testing.T) *fixture {
 	return s
 }
 
-// nodeDown applies an entry in which n1 goes down. The FSM makes the given evaluations and names
+// nodeDown applies an entry in which n1 goes down. The FSM creates these evaluations and names
 // them in its answer.
 func (s *fixture) nodeDown(evals ...*cluster.Evaluation) {
 	m := &shims.NodeUpdateStatus{At: s.now, Node: "n1", Status: cluster.NodeDown}

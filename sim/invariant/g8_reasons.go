@@ -364,8 +364,8 @@ func (r *reasons) began(a *alloc, reason rules.Reason) bool {
 	if reason == rules.ReasonWritePending {
 		return !before.allocs[a.id()]
 	}
-	held, known := before.groups[a.group.key]
-	return known && !held[reason]
+	held, reported := before.groups[a.group.key]
+	return reported && !held[reason]
 }
 
 // remember keeps the report for the next quiet point.

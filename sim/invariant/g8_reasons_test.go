@@ -47,7 +47,7 @@ func brokenReasons() []broken {
 		}, invariant.WrongTotals)
 	}
 	add("a reason for an allocation whose end was confirmed", invariant.UntrueReason, func(_ *fixture, q *invariant.Quiet) {
-		q.Truth = known{held: true, ended: "stopping"}
+		q.Truth = fixed{held: true, ended: "stopping"}
 	})
 	add("a wrong number of healthy allocations", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "a1").Healthy++ })
 	add("a wrong time for a stop", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) {

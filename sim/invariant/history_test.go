@@ -47,7 +47,7 @@ func (s *history) apply(m shims.Message) shims.Response {
 	return response
 }
 
-// fake shows the judge an entry with a given response and given writes.
+// fake shows the judge an entry with this response and these writes.
 func (s *history) fake(m shims.Message, r shims.Response, write func(*statestore.Txn)) {
 	s.t.Helper()
 	s.index++

@@ -77,14 +77,14 @@ func (s *leader) due(term int) {
 	s.j.Stepped(s.now, invariant.Step{Term: term, Clock: s.now, View: s.state(), Queries: 1})
 }
 
-// known is a fixed [invariant.Truth].
-type known struct {
+// fixed is a constant [invariant.Truth].
+type fixed struct {
 	held  bool
 	ended cluster.AllocID
 }
 
-func (w known) Held() bool                    { return w.held }
-func (w known) Ended(id cluster.AllocID) bool { return id == w.ended }
+func (f fixed) Held() bool                    { return f.held }
+func (f fixed) Ended(id cluster.AllocID) bool { return id == f.ended }
 
 // explain returns the reports of a fresh drainer on all draining nodes.
 func (s *leader) explain() (reports []rules.Report) {
@@ -95,9 +95,9 @@ func (s *leader) explain() (reports []rules.Report) {
 	return reports
 }
 
-// quiet judges a quiet point with correct reports and the given changes.
+// quiet judges a quiet point with correct reports and these changes.
 func (s *leader) quiet(change ...func(q *invariant.Quiet)) {
-	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Reports: s.explain(), Truth: known{}}
+	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Reports: s.explain(), Truth: fixed{}}
 	for _, c := range change {
 		c(&q)
 	}
@@ -106,14 +106,14 @@ func (s *leader) quiet(change ...func(q *invariant.Quiet)) {
 
 // still judges the end of a silence.
 func (s *leader) still(change ...func(q *invariant.Quiet)) {
-	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Truth: known{}}
+	q := invariant.Quiet{Term: 1, Clock: s.now, State: s.state(), Truth: fixed{}}
 	for _, c := range change {
 		c(&q)
 	}
 	s.j.Still(s.now, q)
 }
 
-func held(q *invariant.Quiet) { q.Truth = known{held: true} }
+func held(q *invariant.Quiet) { q.Truth = fixed{held: true} }
 
 // oneSecond is the time that a write takes.
 func oneSecond() time.Duration { return time.Second }

@@ -104,15 +104,15 @@ func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, subject
 	starts := subject.Drain == ""
 	subject.Drain = n.Drain.ID
 	j.noteKey(e, n.Drain.ID, m)
-	want := time.Time{}
+	deadline := time.Time{}
 	if m.Spec.Deadline > 0 {
-		want = m.At.Add(m.Spec.Deadline)
+		deadline = m.At.Add(m.Spec.Deadline)
 	}
 	s := n.Drain.Strategy
 	if n.Drain.Revision != cluster.Revision(e.Index) || starts && !s.StartedAt.Equal(m.At) {
 		j.find(RevisionMoved, subject, "a request wrote the strategy at index %d, %s, but the drain has revision %d, start %s", e.Index, m.At, n.Drain.Revision, s.StartedAt)
 	}
-	if s.DrainSpec != *m.Spec || !s.ForceDeadline.Equal(want) || !n.Drain.UpdatedAt.Equal(m.At) {
+	if s.DrainSpec != *m.Spec || !s.ForceDeadline.Equal(deadline) || !n.Drain.UpdatedAt.Equal(m.At) {
 		j.find(DeadlineMoved, subject, "the request has %+v at %s, but the strategy is %+v with the deadline %s", *m.Spec, m.At, s.DrainSpec, s.ForceDeadline)
 	}
 }

@@ -60,8 +60,8 @@ func written(t *testing.T) (failing []broken, holding []fine) {
 			}
 			var found []invariant.Check
 			for name := range strings.SplitSeq(names, ", ") {
-				c, known := checks[name]
-				must.True(t, known, must.Sprint(lines[0], ": ", name))
+				c, exists := checks[name]
+				must.True(t, exists, must.Sprint(lines[0], ": ", name))
 				found = append(found, c)
 			}
 			failing = append(failing, broken{lines[0], found[0], found[1:], run})

@@ -279,7 +279,7 @@ func (a attempts) waits(o *Options, clock time.Time) bool {
 }
 
 // mayEnd reports whether the wait after the last failure may end at a time. The drainer forgets
-// the failures of an item that it did not want for a while, so it may have counted fewer.
+// the failures of an item that it did not write for a while, so it may have counted fewer.
 func (a attempts) mayEnd(o *Options, at time.Time) bool {
 	for n := 1; n <= a.count; n++ {
 		wait := o.retryAfter(n)

@@ -50,15 +50,15 @@ func TestBugs_ApplyAndCompile(t *testing.T) {
 // Two bugs that are equal would count twice.
 func TestBugs_Differ(t *testing.T) {
 	t.Parallel()
-	known := map[string]string{}
+	names := map[string]string{}
 	for _, b := range allBugs(t) {
 		edits := ""
 		for _, e := range b.Edits {
 			edits += fmt.Sprintln(e.Folder, e.Func, e.Old, e.New)
 		}
 		for _, text := range []string{b.Title, edits} {
-			must.MapNotContainsKey(t, known, text, must.Sprintf("%s equals %s", b.Name, known[text]))
-			known[text] = b.Name
+			must.MapNotContainsKey(t, names, text, must.Sprintf("%s equals %s", b.Name, names[text]))
+			names[text] = b.Name
 		}
 	}
 }

@@ -26,7 +26,7 @@
 // Parameters come in any order, each at most once. A # at the beginning of a word starts a comment,
 // which ends with the line. Blank lines have no meaning.
 //
-// The comment at the beginning of a file is its prose. It says why the scenario exists. Each file in
+// The comment at the beginning of a file is its prose. It states why the scenario exists. Each file in
 // sim/scenarios has one.
 //
 // Names are declared before they are used: nodes, volumes and jobs first, then allocations and clients, and

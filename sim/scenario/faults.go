@@ -130,7 +130,7 @@ const (
 	OnNode
 )
 
-// Delays says whether a fault has a delay.
+// Delays reports whether a fault has a delay.
 type Delays uint8
 
 // The values of [Delays].

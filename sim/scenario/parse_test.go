@@ -339,7 +339,7 @@ func TestParse_Warnings(t *testing.T) {
 	must.Eq(t, "case.drain:3: warning: web[0] is declared twice", warnings[1].String())
 	_, warnings = parse(t, "node n1\njob web count=1\nalloc web[0..2] on=n1\nat 0s drain n1\n")
 	must.Len(t, 2, warnings)
-	must.Eq(t, "case.drain:1: warning: no comment at the beginning says why the scenario exists", warnings[0].String())
+	must.Eq(t, "case.drain:1: warning: no comment at the beginning states why the scenario exists", warnings[0].String())
 	must.Eq(t, "case.drain:2: warning: web: 3 allocations with a count of 1", warnings[1].String())
 }
 

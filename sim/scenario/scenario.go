@@ -13,7 +13,7 @@ import (
 type Scenario struct {
 	// Name is the file's name without its ending, or empty.
 	Name string
-	// Prose is the comment at the beginning of the file, without the # signs. It says why the
+	// Prose is the comment at the beginning of the file, without the # signs. It states why the
 	// scenario exists.
 	Prose []string
 
@@ -69,7 +69,7 @@ type Cluster struct {
 	// Collect is the age at which the leader deletes ended allocations, evaluations and stopped
 	// jobs, and the time between two searches for them. Zero deletes nothing.
 	Collect time.Duration `drain:"collect"`
-	// Clients says which clients the nodes have: [RealClients], or empty for simulated ones.
+	// Clients is the kind of clients that the nodes have: [RealClients], or empty for simulated ones.
 	Clients string `drain:"clients,=real"`
 	// Hold is how long a real client holds a storage plugin that must stop, and the end of an allocation,
 	// for volumes. Zero is the client's own default.
@@ -83,7 +83,7 @@ const RealClients = "real"
 // DefaultLate is the default of [Cluster].Late.
 const DefaultLate = 3 * time.Second
 
-// Run says when a scenario ends, and the form of its story.
+// Run is when a scenario ends, and the form of its story.
 type Run struct {
 	// For is when the scenario ends. With zero it ends when nothing is left to do.
 	For time.Duration `drain:"for"`

@@ -64,7 +64,7 @@ func (s *Scenario) VolumeNamed(r VolumeUse) *Volume {
 	return nil
 }
 
-// Service says which volumes a storage plugin serves. The zero value serves none.
+// Service is the kind of volumes that a storage plugin serves. The zero value serves none.
 type Service struct {
 	Plugin cluster.PluginID
 	// Type is the type. Empty is a node plugin.

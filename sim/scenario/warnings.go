@@ -61,7 +61,7 @@ func (r review) groups(j *Job, line int) {
 func (r review) wholeFile() {
 	s := r.file.scenario
 	if len(s.Prose) == 0 {
-		r.file.warn(1, "no comment at the beginning says why the scenario exists")
+		r.file.warn(1, "no comment at the beginning states why the scenario exists")
 	}
 	for _, d := range [...]struct {
 		name string

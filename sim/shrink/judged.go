@@ -61,7 +61,7 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 	}
 	for _, v := range result.Violations {
 		check := v.Guarantee + " " + v.Check
-		if _, known := o.of(check); !known {
+		if _, exists := o.of(check); !exists {
 			o.Failures = append(o.Failures, Failure{Check: check, Text: v.Text, At: v.At.Sub(world.Epoch)})
 		}
 	}

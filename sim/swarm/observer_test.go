@@ -106,7 +106,7 @@ at 1s drain n1`, []swarm.Event{"entry/abreast"}},
 at 10s elect
 at 12s elect`, []swarm.Event{"term/blind"}},
 
-		{"an old leader believes that it leads", "cluster servers=2\n" + batch + `
+		{"an old leader acts as a leader", "cluster servers=2\n" + batch + `
 at 1s drain n1 deadline=10s
 at 10s elect believes=5s`, []swarm.Event{"term/deposed", "term/deposed-asks"}},
 

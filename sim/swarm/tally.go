@@ -50,10 +50,10 @@ func (s Shortfall) String() string {
 func (t *Tally) Short(size Size) []Shortfall {
 	var short []Shortfall
 	for _, r := range Rates() {
-		want := float64(t.Runs) * r.Least[size]
-		chance := 3 * math.Sqrt(want*(1-r.Least[size]))
-		if runs := t.Events[r.Event].Runs; float64(runs) < want-chance {
-			short = append(short, Shortfall{Rate: r, Runs: runs, Want: int(math.Ceil(want))})
+		expected := float64(t.Runs) * r.Least[size]
+		chance := 3 * math.Sqrt(expected*(1-r.Least[size]))
+		if runs := t.Events[r.Event].Runs; float64(runs) < expected-chance {
+			short = append(short, Shortfall{Rate: r, Runs: runs, Want: int(math.Ceil(expected))})
 		}
 	}
 	return short

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 )
 
-// seenIn returns a tally of runs. The event has happened in some of them, three times each.
-func seenIn(runs, some int, e swarm.Event) *swarm.Tally {
+// tallyOf returns a tally of runs. The event has happened in some of them, three times each.
+func tallyOf(runs, some int, e swarm.Event) *swarm.Tally {
 	t := &swarm.Tally{}
 	for i := range runs {
 		found := map[swarm.Event]int{}
@@ -44,7 +44,7 @@ func rateOf(t *testing.T, size swarm.Size, e swarm.Event) float64 {
 func TestTally_short(t *testing.T) {
 	t.Parallel()
 	e := swarm.Event("marks/refused")
-	short := func(runs, found int) bool { return shortOf(seenIn(runs, found, e), swarm.Small, e) }
+	short := func(runs, found int) bool { return shortOf(tallyOf(runs, found, e), swarm.Small, e) }
 	want := int(1000 * rateOf(t, swarm.Small, e))
 	must.False(t, short(1000, want))
 	must.False(t, short(1000, want-10))
@@ -63,8 +63,8 @@ func TestTally_frequent(t *testing.T) {
 	for _, runs := range []int{16, 64, 256} {
 		least := float64(runs)*rate - 3*math.Sqrt(float64(runs)*rate*(1-rate))
 		must.Positive(t, least)
-		must.True(t, shortOf(seenIn(runs, int(math.Ceil(least))-1, e), swarm.Large, e), must.Sprintf("%d runs", runs))
-		must.False(t, shortOf(seenIn(runs, int(math.Ceil(least)), e), swarm.Large, e), must.Sprintf("%d runs", runs))
+		must.True(t, shortOf(tallyOf(runs, int(math.Ceil(least))-1, e), swarm.Large, e), must.Sprintf("%d runs", runs))
+		must.False(t, shortOf(tallyOf(runs, int(math.Ceil(least)), e), swarm.Large, e), must.Sprintf("%d runs", runs))
 	}
 }
 
@@ -74,7 +74,7 @@ func TestTally_nearlyAlways(t *testing.T) {
 	t.Parallel()
 	e := swarm.Event("drain/many")
 	rateOf(t, swarm.Large, e)
-	short := func(runs, found int) bool { return shortOf(seenIn(runs, found, e), swarm.Large, e) }
+	short := func(runs, found int) bool { return shortOf(tallyOf(runs, found, e), swarm.Large, e) }
 	must.True(t, short(1, 0))
 	must.True(t, short(2, 0))
 	must.False(t, short(2, 2))
@@ -86,15 +86,15 @@ func TestTally_nearlyAlways(t *testing.T) {
 // The expected number of runs is at least 1, even after one run.
 func TestShortfall_String(t *testing.T) {
 	t.Parallel()
-	for _, s := range seenIn(1, 1, "end/of-many").Short(swarm.Large) {
+	for _, s := range tallyOf(1, 1, "end/of-many").Short(swarm.Large) {
 		must.StrHasSuffix(t, "in 0 runs, expected in 1", s.String())
 	}
-	must.True(t, shortOf(seenIn(1, 1, "end/of-many"), swarm.Large, "drain/many"))
+	must.True(t, shortOf(tallyOf(1, 1, "end/of-many"), swarm.Large, "drain/many"))
 }
 
 func TestTally_countsRunsAndTimes(t *testing.T) {
 	t.Parallel()
-	tally := seenIn(4, 2, "end/refused")
+	tally := tallyOf(4, 2, "end/refused")
 	must.Eq(t, 4, tally.Runs)
 	must.Eq(t, map[swarm.Event]swarm.Count{"end/refused": {Runs: 2, Times: 6}}, tally.Events)
 }
@@ -144,7 +144,7 @@ func ofRealClients(e swarm.Event) bool {
 func TestRates_areShortAfterAnHourOfLargeSeeds(t *testing.T) {
 	t.Parallel()
 	const hour = 500
-	tally := seenIn(hour, 0, "nothing")
+	tally := tallyOf(hour, 0, "nothing")
 	for _, r := range swarm.Rates() {
 		must.Eq(t, r.Least[swarm.Large] > 0, shortOf(tally, swarm.Large, r.Event), must.Sprintf("%s", r.Event))
 	}

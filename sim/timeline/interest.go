@@ -34,7 +34,7 @@ type candidate[T any] struct {
 	name  string
 }
 
-// choose returns the lanes with the smallest ranks, at most the given number, and the others.
+// choose returns the lanes with the smallest ranks, at most this number, and the others.
 func choose[T any](candidates []candidate[T], most int) (shown, hidden []T) {
 	slices.SortStableFunc(candidates, func(a, b candidate[T]) int {
 		return cmp.Or(slices.Compare(a.ranks[:], b.ranks[:]), natural(a.name, b.name))

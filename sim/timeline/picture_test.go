@@ -29,7 +29,7 @@ func difficultNames() []string {
 	}
 }
 
-// randomRun records a seed of the swarm, with random faults and violations that have the given names.
+// randomRun records a seed of the swarm, with random faults and violations that have these names.
 func randomRun(t testing.TB, seed uint64, names []string, o timeline.Options) *timeline.Recorder {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	name := func() string { return names[rng.IntN(len(names))] }

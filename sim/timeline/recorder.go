@@ -182,7 +182,7 @@ func (r *Recorder) Watch(w *world.World) {
 }
 
 // Operations records a scenario's operations on servers as faults, although they are neither strikes
-// nor entries. It skips an operation tied to an entry: its time is not known in advance.
+// nor entries. It skips an operation tied to an entry: its time depends on the entry.
 func (r *Recorder) Operations(events []scenario.Event) {
 	for _, e := range events {
 		if e.Before != "" {

@@ -27,7 +27,7 @@ const (
 	minBreak  = time.Minute
 )
 
-// newScale returns a scale for events at the given times. It adds a break, columns wide, for a
+// newScale returns a scale for events at these times. It adds a break, columns wide, for a
 // time without events that is at least [minBreak] and a third of the remaining time.
 func newScale(end time.Duration, width int, times []time.Duration, columns int) scale {
 	s := scale{end: max(1, end), width: max(1, width), columns: columns}

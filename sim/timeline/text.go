@@ -145,7 +145,7 @@ func (t *text) list(word, between string, things []string) {
 	}
 }
 
-// packed joins things to lines of at most the given number of letters. It breaks only a thing that
+// packed joins things to lines of at most this number of letters. It breaks only a thing that
 // is longer than a line.
 func packed(things []string, between string, most int) []string {
 	var lines []string

@@ -71,7 +71,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 		n.equipment.has = append(n.equipment.has, g.Copy())
 	}
 	o := machine.Options{
-		ID: id, Start: w.now.Add(-bootedBefore), Drivers: []string{noDriver}, Containers: n.containers, Script: n.script, Fault: n.fault, Effect: n.effect,
+		ID: id, Start: w.now.Add(-machineAge), Drivers: []string{noDriver}, Containers: n.containers, Script: n.script, Fault: n.fault, Effect: n.effect,
 		Reachable: n.reachable, Storage: n.storage(),
 		Contact: func() time.Time { return c.contact(n) },
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {

@@ -59,7 +59,7 @@ func (r *registration) changed(row *cluster.Node) *cluster.Node {
 }
 
 // send registers the node until the row contains the data of the client. A node that is cut off, or
-// that the servers do not know, waits for its next answer.
+// that the servers do not have, waits for its next answer.
 func (r *registration) send() {
 	if r.sending || r.devices == nil && !r.storage {
 		return

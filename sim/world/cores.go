@@ -37,8 +37,8 @@ const clusterID = "world"
 // noDriver is the name of the driver of each node. Tasks of scenarios name no driver.
 const noDriver = ""
 
-// bootedBefore is the age of the machines at the beginning.
-const bootedBefore = 2 * time.Hour
+// machineAge is the age of the machines at the beginning.
+const machineAge = 2 * time.Hour
 
 // outgoing are reports of a node that wait for the next entry.
 type outgoing struct {

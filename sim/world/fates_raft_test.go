@@ -132,7 +132,7 @@ func connect(servers []*raftServer, cut *raftServer) {
 	}
 }
 
-// eval returns a message that creates an evaluation with the given id.
+// eval returns a message that creates an evaluation with this id.
 func eval(name string) *shims.EvalUpdate {
 	return &shims.EvalUpdate{Evals: []*cluster.Evaluation{{
 		ID: cluster.EvalID(name), Namespace: cluster.DefaultNamespace, JobID: "job", Type: cluster.JobService, Status: cluster.EvalPending,

@@ -239,13 +239,13 @@ func (a *drainerActor) run() {
 	w.counts.drainerStep()
 	woken := a.drainerAlarm.pending()
 	a.drainerAlarm.startStep(a.clock())
-	a.reader.view, a.reader.looks = nil, 0
+	a.reader.view, a.reader.reads = nil, 0
 	wakeAt := a.drainer.Step(a.clock())
 	a.drainerAlarm.set(wakeAt, a.server.ahead)
 	w.hash.add(uint64(wakeAt.Sub(Epoch)))
 	w.observer.Stepped(DrainerStep{
 		Server: a.server.number, Term: a.term, Woken: woken, At: a.clock(), WakeAt: wakeAt,
-		View: a.reader.view, Looks: a.reader.looks, Held: a.reader.held(),
+		View: a.reader.view, Reads: a.reader.reads, Held: a.reader.held(),
 	})
 }
 

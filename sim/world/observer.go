@@ -101,10 +101,10 @@ type DrainerStep struct {
 	Woken bool
 	// At is the time on the server's clock. WakeAt is the result of the step.
 	At, WakeAt time.Time
-	// View is the last state that the step read, or nil. Looks is the number of states that
+	// View is the last state that the step read, or nil. Reads is the number of states that
 	// the step read.
 	View  *statestore.Snapshot
-	Looks int
+	Reads int
 	// Held: the world hid the newest state from the drainer.
 	Held bool
 }

@@ -124,7 +124,7 @@ func checkEntries(w *fixture) (map[proposed]time.Duration, error) {
 	return logged, nil
 }
 
-// checkWrite returns an error if raft could not have given the answer to a write. logged is
+// checkWrite returns an error if raft could not have returned the answer to a write. logged is
 // true if the write became an entry, applied at a time.
 func checkWrite(p write, at time.Duration, logged bool, ends map[int]time.Duration) error {
 	ended, over := ends[p.Term]

@@ -22,9 +22,9 @@ type reader struct {
 	// hides newer states.
 	abandoned bool
 	feeds     []*feed
-	// view is the last state that the current step read, or nil. looks counts the reads.
+	// view is the last state that the current step read, or nil. reads counts the reads.
 	view  *statestore.Snapshot
-	looks int
+	reads int
 }
 
 // newReader returns a reader of a server's state.
@@ -45,7 +45,7 @@ func (r *reader) state() *statestore.Snapshot {
 
 // Snapshot returns the state that the reader shows.
 func (r *reader) Snapshot() rules.View {
-	r.looks++
+	r.reads++
 	r.view = r.state()
 	if r.held() {
 		return r.view.DrainView()

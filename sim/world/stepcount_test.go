@@ -15,9 +15,9 @@ import (
 // busyWatcher is a watcher that always requests another step at once.
 type busyWatcher struct{ drainer.DrainingJobWatcher }
 
-func (r busyWatcher) Step(look drainer.Look) time.Time {
-	r.DrainingJobWatcher.Step(look)
-	return look.Now
+func (r busyWatcher) Step(reading drainer.Reading) time.Time {
+	r.DrainingJobWatcher.Step(reading)
+	return reading.Now
 }
 
 // A run that reaches the limit of steps is livelocked if its drainer wakes itself. It is not

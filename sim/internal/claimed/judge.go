@@ -182,8 +182,8 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 			needs += t.ShutdownDelay + t.KillTimeout
 		}
 	}
-	gone, known := j.gone[c.Node]
-	j.freed[c.Claim] = known && now.Sub(gone) >= needs
+	gone, isGone := j.gone[c.Node]
+	j.freed[c.Claim] = isGone && now.Sub(gone) >= needs
 	if passed := at.Sub(since); g.Disconnect.StopOnClientAfter <= 0 || needs > 0 && passed < needs {
 		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: %s after the node was given up, and its client needs %s", c.Claim.Volume, passed, needs)
 	}

@@ -151,12 +151,12 @@ func (j *Judge) Received(n *machine.Node, w client.Changes) {
 	if !w.Complete {
 		return
 	}
-	known := map[cluster.AllocID]bool{}
+	listed := map[cluster.AllocID]bool{}
 	for _, id := range w.Known {
-		known[id] = true
+		listed[id] = true
 	}
 	for _, a := range j.order {
-		if !known[a.id] {
+		if !listed[a.id] {
 			a.stop(j.now)
 		}
 	}

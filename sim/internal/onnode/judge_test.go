@@ -70,7 +70,7 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // newNode returns a node with the driver "mock" and a judge, before its first client starts. Its tasks
-// start at once, and the servers take its reports, unless the options say otherwise.
+// start at once, and the servers take its reports, unless the options differ.
 func newNode(o machine.Options) (*machine.Node, *onnode.Judge) {
 	judge := onnode.New("n1")
 	o.ID, o.Start, o.Drivers, o.Observer = "n1", begin, []string{"mock"}, judge
@@ -298,16 +298,16 @@ func TestJudge(t *testing.T) {
 		{"devices are reserved for a task that runs", "N8 reserved again", func(_ *testing.T, f *fixture) {
 			f.judge.Reserves(f.node, client.TaskRef{Alloc: "a1", Task: "web", ID: f.node.Record("a1").Tasks[0].ID}, toy, []string{"d0"})
 		}},
-		{"an unhealthy device is given", "N8 not healthy", func(t *testing.T, f *fixture) {
+		{"an unhealthy device is assigned", "N8 not healthy", func(t *testing.T, f *fixture) {
 			ref, groups := f.slow(t), toys()
 			groups[0].Devices[1].Healthy = false
 			f.judge.DevicesReported(f.node, "toys", groups, nil) // the client does not receive it
 			f.judge.Reserves(f.node, ref, toy, []string{"d1"})
 		}},
-		{"a device is given that is not there", "N8 not healthy", func(t *testing.T, f *fixture) {
+		{"a device is assigned that is not there", "N8 not healthy", func(t *testing.T, f *fixture) {
 			f.judge.Reserves(f.node, f.slow(t), toy, []string{"d9"})
 		}},
-		{"a device is given whose plugin reports nothing", "N8 not healthy", func(t *testing.T, f *fixture) {
+		{"a device is assigned whose plugin reports nothing", "N8 not healthy", func(t *testing.T, f *fixture) {
 			ref := f.slow(t)
 			f.judge.DevicesReported(f.node, "toys", toys(), errors.New("the stream has ended"))
 			f.judge.Reserves(f.node, ref, toy, []string{"d1"})

@@ -104,11 +104,11 @@ func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t clus
 			}
 			continue
 		}
-		known := slices.ContainsFunc(starts, func(s scripted.Identity) bool {
+		started := slices.ContainsFunc(starts, func(s scripted.Identity) bool {
 			p, _ := n.Machine().Process(s)
 			return p.Ended && p.Exit.Code == code
 		})
-		if !known {
+		if !started {
 			j.find("N4 exit code wrong", id, "%s: %q, and no process of it ended with this code", t.Name, e.Message)
 		}
 	}
@@ -216,14 +216,14 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 			j.find("N4 a task is not stopped", id, "%s runs, and the stop reached the client at %s", name, a.stopAt)
 		}
 	}
-	for known := range live {
-		r := n.Record(known.ID)
+	for stored := range live {
+		r := n.Record(stored.ID)
 		switch {
 		case r == nil:
 		case r.Alloc.Job == nil && j.alloc(r.Alloc.ID).lost: // an orphan reports nothing
-		case known.ClientStatus != r.ClientStatus:
-			j.find("N4 a report is lost", r.Alloc.ID, "the record states %s, and the servers have %s", r.ClientStatus, known.ClientStatus)
-		case r.Healthy != nil && !known.HasVerdict():
+		case stored.ClientStatus != r.ClientStatus:
+			j.find("N4 a report is lost", r.Alloc.ID, "the record states %s, and the servers have %s", r.ClientStatus, stored.ClientStatus)
+		case r.Healthy != nil && !stored.HasVerdict():
 			j.find("N4 a report is lost", r.Alloc.ID, "the record has a verdict, and the servers have none")
 		}
 	}

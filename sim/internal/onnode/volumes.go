@@ -46,24 +46,24 @@ func (v *porter) volumesChanged(n *machine.Node) {
 	}
 }
 
-// isRecorded judges that a record on the disk says how to undo a call.
+// isRecorded judges that a record on the disk contains how to undo a call.
 func (v *porter) isRecorded(n *machine.Node, c *double.Call) {
 	if v.lost[c.Request.Volume.String()] {
 		return
 	}
-	r, known := n.Volumes().Record(c.Request.Volume), false
+	r, recorded := n.Volumes().Record(c.Request.Volume), false
 	if r != nil {
 		ref := slices.IndexFunc(r.Refs, func(f volume.RefRecord) bool { return f.Alloc == c.Request.Alloc && f.Usage == c.Request.Usage })
-		known = ref >= 0
+		recorded = ref >= 0
 		switch {
-		case !known:
+		case !recorded:
 		case c.Step == double.Staging:
-			known = slices.ContainsFunc(r.Stages, func(s volume.StageRecord) bool { return s.Usage == c.Request.Usage })
+			recorded = slices.ContainsFunc(r.Stages, func(s volume.StageRecord) bool { return s.Usage == c.Request.Usage })
 		case c.Step == double.Publishing:
-			known = r.Refs[ref].Phase == volume.Publishing || r.Refs[ref].Phase == volume.Published
+			recorded = r.Refs[ref].Phase == volume.Publishing || r.Refs[ref].Phase == volume.Published
 		}
 	}
-	if !known {
+	if !recorded {
 		v.find("N6 no record", c.Request.Alloc, "%s of %s, and no record on the disk states it", c.Step, c.Request.Volume)
 	}
 }

@@ -18,8 +18,8 @@ func (p *plan) judgeRow(a *cluster.Allocation) {
 	if a.Job == nil || a.Job.Version != p.job.Version || a.Job.JobModifyIndex != p.job.JobModifyIndex || a.Job.CreateIndex != p.job.CreateIndex {
 		p.report(OtherVersion, a, "it does not belong to version %d of the job, which is current", p.job.Version)
 	}
-	if want := resourcesOf(s.group); a.Resources != want {
-		p.report(OtherResources, a, "it uses %+v, and its group specifies %+v", a.Resources, want)
+	if specified := resourcesOf(s.group); a.Resources != specified {
+		p.report(OtherResources, a, "it uses %+v, and its group specifies %+v", a.Resources, specified)
 	}
 }
 

@@ -57,16 +57,16 @@ func Equip(nodes []*cluster.Node, allocs []*cluster.Allocation) error {
 		}
 		at := slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.ID == a.NodeID })
 		if at < 0 {
-			continue // it is on a node that the servers do not know
+			continue // it is on a node that the servers do not have
 		}
 		if used[a.NodeID] == nil {
 			used[a.NodeID] = cluster.DevicesInUse{}
 		}
-		given, ok := feasible.Of(a.Job).Group(group).Devices().Assign(nodes[at], used[a.NodeID])
+		assigned, ok := feasible.Of(a.Job).Group(group).Devices().Assign(nodes[at], used[a.NodeID])
 		if !ok {
 			return fmt.Errorf("allocation %s: %s does not have its devices, or others have them", a.Name, a.NodeID)
 		}
-		a.Devices = given.Devices
+		a.Devices = assigned.Devices
 		used[a.NodeID].Add(a.Devices)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // The allocations that exist at the beginning get matching devices that no other allocation has. An
-// ended allocation gets none, and neither does one on a node that the servers do not know.
+// ended allocation gets none, and neither does one on a node that the servers do not have.
 func TestEquip_initialAllocations(t *testing.T) {
 	t.Parallel()
 	s, _, err := scenario.Parse("case.drain", strings.NewReader(`# why
@@ -33,15 +33,15 @@ at 0s drain n1
 	ids := 0
 	allocs := setting.JobAllocs(s.Allocs, job, time.Unix(0, 0), func() cluster.AllocID { ids++; return "a" })
 	must.NoError(t, setting.Equip(nodes, allocs))
-	var given []string
+	var assigned []string
 	for _, a := range allocs {
 		if a.Devices == nil {
-			given = append(given, "")
+			assigned = append(assigned, "")
 			continue
 		}
-		given = append(given, a.Devices.All[0].Kind.String()+"/"+a.Devices.All[0].IDs[0])
+		assigned = append(assigned, a.Devices.All[0].Kind.String()+"/"+a.Devices.All[0].IDs[0])
 	}
-	must.Eq(t, []string{"acme/gpu/one/gpu0", "acme/gpu/one/gpu1", "", ""}, given)
+	must.Eq(t, []string{"acme/gpu/one/gpu0", "acme/gpu/one/gpu1", "", ""}, assigned)
 
 	allocs[2].ClientStatus = cluster.ClientRunning
 	must.ErrorContains(t, setting.Equip(nodes, allocs), "web.web[2]: n1 does not have its devices")

@@ -12,7 +12,7 @@ import (
 )
 
 // The limiter of state queries delays reads but loses no change.
-func TestLookout_LimiterDelays(t *testing.T) {
+func TestLimitedReader_LimiterDelays(t *testing.T) {
 	t.Parallel()
 	const perSecond, burst, changes = 30, 3, 20
 	r := newHarness(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) { c.StateQueriesPerSecond = perSecond })
@@ -35,7 +35,7 @@ func TestLookout_LimiterDelays(t *testing.T) {
 }
 
 // The term does not plan from a view older than an answered entry.
-func TestLookout_StaleView(t *testing.T) {
+func TestLimitedReader_StaleView(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
 	r.run()
@@ -55,7 +55,7 @@ func TestLookout_StaleView(t *testing.T) {
 }
 
 // The term does not plan from a view older than its barrier.
-func TestLookout_StaleViewBehindTheBarrier(t *testing.T) {
+func TestLimitedReader_StaleViewBehindTheBarrier(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, jobsOnOneNode(1), nil)
 	r.state.lag(true)
@@ -69,27 +69,27 @@ func TestLookout_StaleViewBehindTheBarrier(t *testing.T) {
 }
 
 // Changes that a step could not read are deferred. A report between two steps defers nothing.
-func TestLookout_Deferred(t *testing.T) {
+func TestLimitedReader_Deferred(t *testing.T) {
 	t.Parallel()
 	nodes := &idle{}
 	r := newHarness(t, jobsOnOneNode(1), func(c *NodeDrainerConfig) {
 		c.NodeWatcher = func(Env, NodeTracker) DrainingNodeWatcher { return nodes }
 		c.StateQueriesPerSecond = 1
 	})
-	deferred := func() bool { return nodes.looks[len(nodes.looks)-1].Deferred }
+	deferred := func() bool { return nodes.readings[len(nodes.readings)-1].Deferred }
 	change := func() { r.commit(func(w *fixture.Cluster) { w.Alloc("a00").ModifyTime = r.now }) }
 	r.settle()
-	must.Len(t, 1, nodes.looks)
+	must.Len(t, 1, nodes.readings)
 	r.advance(time.Minute)
 	change()
 	r.term.Reports(r.now)
 	r.settle()
-	must.Len(t, 2, nodes.looks)
+	must.Len(t, 2, nodes.readings)
 	must.False(t, deferred())
 	change()
 	r.settle()
-	must.Len(t, 2, nodes.looks, must.Sprint("the limiter allows no read"))
+	must.Len(t, 2, nodes.readings, must.Sprint("the limiter allows no read"))
 	r.advance(time.Second)
-	must.Len(t, 3, nodes.looks)
+	must.Len(t, 3, nodes.readings)
 	must.True(t, deferred())
 }
