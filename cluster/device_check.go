@@ -145,9 +145,9 @@ func (s *deviceSum) add(g *DeviceGroup) error {
 }
 
 func (k DeviceKind) check() error {
-	for _, part := range []struct{ what, text string }{{"vendor", k.Vendor}, {"type", k.Type}, {"name", k.Name}} {
+	for _, part := range []struct{ name, text string }{{"vendor", k.Vendor}, {"type", k.Type}, {"name", k.Name}} {
 		if err := CheckID(part.text); err != nil {
-			return fmt.Errorf("invalid %s: %w", part.what, err)
+			return fmt.Errorf("invalid %s: %w", part.name, err)
 		}
 	}
 	if strings.Contains(k.Vendor, "/") || strings.Contains(k.Type, "/") {

@@ -27,9 +27,9 @@ func withPlace(place string, err error) error {
 }
 
 // named is a part of a job in an error: its name, or its index if it has none.
-func named(what, name string, index int) string {
+func named(noun, name string, index int) string {
 	if name == "" {
-		return fmt.Sprintf("%s %d", what, index)
+		return fmt.Sprintf("%s %d", noun, index)
 	}
-	return fmt.Sprintf("%s %q", what, name)
+	return fmt.Sprintf("%s %q", noun, name)
 }

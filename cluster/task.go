@@ -174,16 +174,16 @@ func checkConfig(config json.RawMessage) error {
 }
 
 // checkMap checks an environment or a meta map. It names the first wrong key in their order.
-func checkMap(what string, m map[string]string) error {
+func checkMap(name string, m map[string]string) error {
 	if len(m) > MaxMapEntries {
-		return fmt.Errorf("%s has at most %d entries but found %d", what, MaxMapEntries, len(m))
+		return fmt.Errorf("%s has at most %d entries but found %d", name, MaxMapEntries, len(m))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if err := CheckID(key); err != nil {
-			return fmt.Errorf("%s: invalid key %q: %w", what, key, err)
+			return fmt.Errorf("%s: invalid key %q: %w", name, key, err)
 		}
 		if len(m[key]) > MaxMapValueBytes {
-			return fmt.Errorf("%s: the value of %q has at most %d bytes but found %d", what, key, MaxMapValueBytes, len(m[key]))
+			return fmt.Errorf("%s: the value of %q has at most %d bytes but found %d", name, key, MaxMapValueBytes, len(m[key]))
 		}
 	}
 	return nil

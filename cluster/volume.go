@@ -117,12 +117,12 @@ func (v *Volume) Validate() error {
 		return errors.New("volume is missing")
 	}
 	var errs []error
-	for _, id := range []struct{ what, text string }{
+	for _, id := range []struct{ name, text string }{
 		{"volume ID", string(v.ID)}, {"namespace", string(v.Namespace)}, {"plugin ID", string(v.Plugin)},
 		{"external ID", v.ExternalID}, {"volume name", v.Name},
 	} {
 		if err := CheckID(id.text); err != nil {
-			errs = append(errs, fmt.Errorf("Invalid %s: %w", id.what, err))
+			errs = append(errs, fmt.Errorf("Invalid %s: %w", id.name, err))
 		}
 	}
 	switch {

@@ -138,11 +138,11 @@ func TestFSM_EvaluationsAreCreatedOnce(t *testing.T) {
 	ids := map[cluster.EvalID]bool{}
 	for _, s := range []cluster.NodeStatus{cluster.NodeDown, cluster.NodeReady, cluster.NodeDisconnected, cluster.NodeReady} {
 		carried := jobEval(cluster.EvalID(fmt.Sprint("carried ", s, len(ids))))
-		made := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: s, Evals: []*cluster.Evaluation{carried}}))
-		must.SliceLen(t, 2, made)
-		must.Eq(t, carried.ID, made[0])
-		must.Eq(t, "logs", h.state().Eval(made[1]).JobID)
-		for _, id := range made {
+		evals := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: s, Evals: []*cluster.Evaluation{carried}}))
+		must.SliceLen(t, 2, evals)
+		must.Eq(t, carried.ID, evals[0])
+		must.Eq(t, "logs", h.state().Eval(evals[1]).JobID)
+		for _, id := range evals {
 			must.False(t, ids[id])
 			ids[id] = true
 		}
@@ -150,8 +150,8 @@ func TestFSM_EvaluationsAreCreatedOnce(t *testing.T) {
 	// A carried evaluation that is not pending does not replace the required one.
 	complete := jobEval("complete")
 	complete.Status = cluster.EvalComplete
-	made := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{complete}}))
-	must.SliceLen(t, 3, made)
+	evals := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{complete}}))
+	must.SliceLen(t, 3, evals)
 }
 
 // An entry carries a blocked evaluation of a job. This evaluation waits for capacity, so the FSM
@@ -161,11 +161,11 @@ func TestFSM_ABlockedEvaluationDoesNotReplaceAPendingOne(t *testing.T) {
 	h := twoOnOneNode(t)
 	blocked := jobEval("blocked")
 	blocked.Status = cluster.EvalBlocked
-	made := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{blocked}}))
-	must.SliceLen(t, 2, made)
-	must.Eq(t, blocked.ID, made[0])
-	must.Eq(t, cluster.EvalPending, h.state().Eval(made[1]).Status)
-	must.Eq(t, blocked.JobID, h.state().Eval(made[1]).JobID)
+	evals := evalsOf(t, h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown, Evals: []*cluster.Evaluation{blocked}}))
+	must.SliceLen(t, 2, evals)
+	must.Eq(t, blocked.ID, evals[0])
+	must.Eq(t, cluster.EvalPending, h.state().Eval(evals[1]).Status)
+	must.Eq(t, blocked.JobID, h.state().Eval(evals[1]).JobID)
 }
 
 // Of two concurrent registrations with different secrets, the first is accepted.

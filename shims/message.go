@@ -131,10 +131,10 @@ func newMessage(t MessageType) Message {
 func checkEvals(evals []*cluster.Evaluation) error { return checkList("evaluation", evals) }
 
 // checkList refuses a list with a missing item.
-func checkList[T any](what string, list []*T) error {
+func checkList[T any](noun string, list []*T) error {
 	for i, item := range list {
 		if item == nil {
-			return fmt.Errorf("%s %d is missing", what, i)
+			return fmt.Errorf("%s %d is missing", noun, i)
 		}
 	}
 	return nil

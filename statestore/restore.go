@@ -301,11 +301,11 @@ func (r *restorer) decode(row any) error {
 }
 
 // whileReading adds the position to an error. A state that ends early is damaged.
-func whileReading(what string, err error) error {
+func whileReading(part string, err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("reading %s: %w", what, err)
+	return fmt.Errorf("reading %s: %w", part, err)
 }
 
 // summedReader computes the checksum of the bytes read.

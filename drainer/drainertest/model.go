@@ -137,8 +137,8 @@ func (m *model) compareNode(v rules.View, id cluster.NodeID) error {
 	}
 	for _, stage := range cluster.Stages() {
 		for _, leaving := range [...]bool{false, true} {
-			what := fmt.Sprintf("NodeAllocs(%s, %s, %t)", id, stage, leaving)
-			if err := differ(what, v.NodeAllocs(id, stage, leaving), m.NodeAllocs(id, stage, leaving)); err != nil {
+			call := fmt.Sprintf("NodeAllocs(%s, %s, %t)", id, stage, leaving)
+			if err := differ(call, v.NodeAllocs(id, stage, leaving), m.NodeAllocs(id, stage, leaving)); err != nil {
 				return err
 			}
 		}
@@ -164,7 +164,7 @@ func (m *model) compareJob(v rules.View, key cluster.JobKey) error {
 
 // differ returns how two sequences differ. It iterates over got three times. The first time it
 // stops after the first row, as callers do.
-func differ[T row](what string, got, want iter.Seq[*T], strip ...func(*T) *T) error {
+func differ[T row](call string, got, want iter.Seq[*T], strip ...func(*T) *T) error {
 	for range got {
 		break
 	}
@@ -173,7 +173,7 @@ func differ[T row](what string, got, want iter.Seq[*T], strip ...func(*T) *T) er
 		rows := slices.Collect(got)
 		same := func(a, b *T) bool { return a == b || nameOf(a) == nameOf(b) }
 		if !slices.EqualFunc(rows, wanted, same) {
-			return fmt.Errorf("%s: yields [%s], want [%s]", what, namesOf(rows), namesOf(wanted))
+			return fmt.Errorf("%s: yields [%s], want [%s]", call, namesOf(rows), namesOf(wanted))
 		}
 		for i, r := range rows {
 			w := wanted[i]
@@ -184,7 +184,7 @@ func differ[T row](what string, got, want iter.Seq[*T], strip ...func(*T) *T) er
 				r, w = f(r), f(w)
 			}
 			if d := diffRow(r, w); d != "" {
-				return fmt.Errorf("%s: %s", what, d)
+				return fmt.Errorf("%s: %s", call, d)
 			}
 		}
 	}

@@ -188,10 +188,10 @@ func (f *testedFeed) check(before, after *model, rows Rows) error {
 	return unreported("job", due.Jobs, reported.Jobs)
 }
 
-func unreported[T comparable](what string, due, reported []T) error {
+func unreported[T comparable](kind string, due, reported []T) error {
 	for _, item := range due {
 		if !slices.Contains(reported, item) {
-			return fmt.Errorf("a feed has not reported %s %v, which changed", what, item)
+			return fmt.Errorf("a feed has not reported %s %v, which changed", kind, item)
 		}
 	}
 	return nil
