@@ -26,11 +26,11 @@ func (j *truthJudge) judgeEnds(e *entry, m *shims.NodesDrainComplete) {
 		n := j.tables.node(c.Node)
 		v := now.judgeCompletion(n, c)
 		subject := Violation{Drain: c.Drain, Node: c.Node}
-		switch made := e.ends(c.Node, c.Drain) && !ended[c.Node]; {
-		case made && !v.allowed:
+		switch endsNow := e.ends(c.Node, c.Drain) && !ended[c.Node]; {
+		case endsNow && !v.allowed:
 			j.find(v.check, subject, "the FSM ended the drain, but %s", v.why)
 			ended[c.Node] = true
-		case made:
+		case endsNow:
 			ended[c.Node] = true
 		default:
 			refused++

@@ -263,7 +263,7 @@ func fineEvals() []fine {
 // these evaluations.
 func TestJudge_agreesOnRequiredEvaluations(t *testing.T) {
 	t.Parallel()
-	made := 0
+	count := 0
 	for seed := range uint64(60) {
 		c := newRandomFixture(t, seed)
 		for range 30 {
@@ -273,10 +273,10 @@ func TestJudge_agreesOnRequiredEvaluations(t *testing.T) {
 		c.j.End(c.now, c.state())
 		must.SliceEmpty(t, c.j.Violations(), must.Sprintf("seed %d: %v", seed, c.j.Violations()))
 		for range c.state().Evals() {
-			made++
+			count++
 		}
 	}
-	must.Greater(t, 1000, made)
+	must.Greater(t, 1000, count)
 }
 
 // changeNode changes a node. The entry carries some of the required evaluations, and perhaps

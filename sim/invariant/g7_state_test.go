@@ -17,7 +17,7 @@ func brokenMemory() []broken {
 			stepped.WakeAt = time.Time{}
 			s.j.Stepped(s.now, stepped)
 			s.wait(time.Second)
-			s.quiet(s.wantsEnd("n1"))
+			s.quiet(s.plansEnd("n1"))
 			return s
 		}},
 	}
@@ -40,7 +40,7 @@ func fineMemory() []fine {
 			s, stepped := readOld(t)
 			s.j.Stepped(s.now, stepped)
 			s.wait(invariant.DefaultRetryBase / 2)
-			s.quiet(s.wantsEnd("n1"))
+			s.quiet(s.plansEnd("n1"))
 			return s
 		}},
 	}
@@ -69,8 +69,8 @@ func readOld(t *testing.T) (*fixture, invariant.Step) {
 	return s, invariant.Step{Term: 1, Clock: s.now, Woken: true, View: old, Queries: 1, WakeAt: s.now.Add(invariant.DefaultRetryBase)}
 }
 
-// wantsEnd lets a fresh drainer plan the end of a drain.
-func (s *fixture) wantsEnd(id cluster.NodeID) func(*invariant.Quiet) {
+// plansEnd lets a fresh drainer plan the end of a drain.
+func (s *fixture) plansEnd(id cluster.NodeID) func(*invariant.Quiet) {
 	return func(q *invariant.Quiet) { q.Fresh = &invariant.Plan{Completions: s.ends(id).Completions.Completions} }
 }
 

@@ -54,13 +54,13 @@ func (j *itemJudge) judgeMarks(e *entry, m *shims.AllocUpdateDesiredTransition) 
 	}
 	answer, _ := e.Response.(shims.MarksApplied)
 	w.accepted, w.refusals = answer.Accepted, answer.Refused
-	made := false
+	marked := false
 	for i, mark := range marks {
-		if made = made && marks[i-1].Alloc == mark.Alloc; made {
+		if marked = marked && marks[i-1].Alloc == mark.Alloc; marked {
 			w.refused++ // the allocation has its mark already
 			continue
 		}
-		made = w.judge(mark)
+		marked = w.judge(mark)
 	}
 	w.checkAnswer()
 	w.checkEvals()
@@ -376,9 +376,9 @@ func (w *markJudge) checkAnswer() {
 				"the answer accepts the mark %s, but the entry did not make it", mark.Class)
 		}
 	}
-	if made := len(w.m.Marks.Marks) - w.refused; len(answer.Accepted) != made || len(answer.Refused) != w.refused {
+	if accepted := len(w.m.Marks.Marks) - w.refused; len(answer.Accepted) != accepted || len(answer.Refused) != w.refused {
 		w.find(WrongAnswer, Violation{}, "the entry made %d marks and refused %d, but the answer states %d and %d",
-			made, w.refused, len(answer.Accepted), len(answer.Refused))
+			accepted, w.refused, len(answer.Accepted), len(answer.Refused))
 	}
 }
 

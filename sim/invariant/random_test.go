@@ -81,32 +81,32 @@ func (c *randomFixture) someAlloc() *cluster.Allocation {
 func (c *randomFixture) randomEntry() {
 	c.wait(time.Duration(c.rng.IntN(4)) * time.Second)
 	a, n := c.someAlloc(), c.someNode()
-	switch what := c.rng.IntN(20); {
-	case what < 5 || a == nil:
+	switch choice := c.rng.IntN(20); {
+	case choice < 5 || a == nil:
 		c.placeSome(n, a)
-	case what < 9:
+	case choice < 9:
 		c.report(pick(c.rng, cluster.ClientRunning, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed),
 			pick(c.rng, nil, pointer(true), pointer(true), pointer(false)), a.ID)
-	case what == 9:
+	case choice == 9:
 		c.stop(a.ID, false)
-	case what < 12:
+	case choice < 12:
 		m := c.request(n, &cluster.DrainSpec{Deadline: pick(c.rng, -1, 0, 0, 5*time.Second, time.Minute), IgnoreSystemJobs: c.rng.IntN(4) == 0})
 		c.drains++
 		m.Drain = cluster.DrainID(fmt.Sprintf("d%d", c.drains))
 		c.apply(m)
-	case what == 12:
+	case choice == 12:
 		c.apply(c.request(n, nil))
-	case what == 13:
+	case choice == 13:
 		c.status(n, pick(c.rng, cluster.NodeReady, cluster.NodeReady, cluster.NodeDown, cluster.NodeDisconnected))
-	case what == 14:
+	case choice == 14:
 		c.job(c.randomJob(c.rng.IntN(6)))
-	case what == 15:
+	case choice == 15:
 		c.apply(&shims.JobDeregister{Job: a.JobKey(), Purge: c.rng.IntN(4) == 0})
-	case what == 16:
+	case choice == 16:
 		c.closeEvals(a.JobID)
-	case what == 17:
+	case choice == 17:
 		c.blockEvals(a.JobID)
-	case what == 18:
+	case choice == 18:
 		c.unknown(a)
 	default:
 		c.apply(&shims.NodeDeregister{At: c.now, Nodes: []cluster.NodeID{n}})
@@ -202,7 +202,7 @@ func TestJudge_agreesWithTheRecheck(t *testing.T) {
 			before, was := c.j.Found(), c.state()
 			w := witness.Resume(witness.Options{StopMargin: c.policy.StopMargin, PluginsAfterStop: c.policy.PluginsAfterDeadline == rules.PluginsAfterStop}, was)
 			c.applyUnchecked(m)
-			if made := c.state().Alloc(m.Marks.Marks[0].Alloc).Marked(); !made {
+			if marked := c.state().Alloc(m.Marks.Marks[0].Alloc).Marked(); !marked {
 				continue
 			}
 			found := c.j.Found() - before

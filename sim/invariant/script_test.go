@@ -211,7 +211,7 @@ func (s *script) jobOf(kind cluster.JobType, args []string) *cluster.Job {
 // change returns the change of the leader's report at a quiet point.
 func (s *script) change(text string) func(*invariant.Quiet) {
 	name, value, _ := strings.Cut(text, "=")
-	what, id, _ := strings.Cut(value, ":")
+	kind, id, _ := strings.Cut(value, ":")
 	switch name {
 	case "held":
 		return held
@@ -229,15 +229,15 @@ func (s *script) change(text string) func(*invariant.Quiet) {
 		}
 	}
 	must.Eq(s.t, "fresh", name)
-	switch what {
+	switch kind {
 	case "end":
-		return s.wantsEnd(cluster.NodeID(id))
+		return s.plansEnd(cluster.NodeID(id))
 	case "again":
 		return func(q *invariant.Quiet) {
 			q.Fresh = &invariant.Plan{Reevaluate: []cluster.GroupKey{groupKey(cluster.JobID(id))}}
 		}
 	}
-	return s.fresh(s.class(what), cluster.AllocID(id))
+	return s.fresh(s.class(kind), cluster.AllocID(id))
 }
 
 func (s *script) changes(args []string) (all []func(*invariant.Quiet)) {
@@ -267,8 +267,8 @@ func (s *script) request(args []string) {
 	s.apply(m)
 }
 
-// given plays a beginning of testdata/begins.txt, or one of these.
-func (s *script) given(name string) *fixture {
+// beginning plays a beginning of testdata/begins.txt, or one of these.
+func (s *script) beginning(name string) *fixture {
 	switch name {
 	case "serving plugin":
 		return servingPlugin(s.t, s.options)
@@ -304,12 +304,12 @@ func scriptVerbs() map[string]func(s *script, args []string) {
 				s.setOption(a)
 			}
 		},
-		"web":      func(s *script, args []string) { s.fixture = web(s.t, s.options, s.number(args[0]), s.number(args[1])) },
-		"draining": func(s *script, _ []string) { s.fixture = draining(s.t, s.options) },
-		"leading":  func(s *script, _ []string) { s.fixture = leading(s.t, s.options) },
-		"calm":     func(s *script, args []string) { s.fixture = calm(s.t, s.options, s.time(args...)) },
-		"stages":   func(s *script, args []string) { s.fixture = allStages(s.t, s.options, s.time(args...)) },
-		"given":    func(s *script, args []string) { s.fixture = s.given(strings.Join(args, " ")) },
+		"web":       func(s *script, args []string) { s.fixture = web(s.t, s.options, s.number(args[0]), s.number(args[1])) },
+		"draining":  func(s *script, _ []string) { s.fixture = draining(s.t, s.options) },
+		"leading":   func(s *script, _ []string) { s.fixture = leading(s.t, s.options) },
+		"calm":      func(s *script, args []string) { s.fixture = calm(s.t, s.options, s.time(args...)) },
+		"stages":    func(s *script, args []string) { s.fixture = allStages(s.t, s.options, s.time(args...)) },
+		"beginning": func(s *script, args []string) { s.fixture = s.beginning(strings.Join(args, " ")) },
 		// The world.
 		"limits":    func(s *script, args []string) { s.limits(cluster.NodeID(args[0]), s.time(args[1]), s.time(args[2])) },
 		"wait":      func(s *script, args []string) { s.wait(s.time(args...)) },

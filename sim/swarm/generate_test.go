@@ -43,16 +43,16 @@ func TestGenerate_roundTrip(t *testing.T) {
 	seeds := map[swarm.Size]uint64{swarm.Small: 300, swarm.Medium: 20, swarm.Large: 1}
 	for _, size := range swarm.Sizes() {
 		for seed := range seeds[size] {
-			made := swarm.Generate(seed, size)
-			text := printed(t, made)
-			read, _, err := scenario.Parse(made.Name+scenario.Extension, strings.NewReader(text))
-			must.NoError(t, err, must.Sprintf("%s:\n%s", made.Name, text))
+			generated := swarm.Generate(seed, size)
+			text := printed(t, generated)
+			read, _, err := scenario.Parse(generated.Name+scenario.Extension, strings.NewReader(text))
+			must.NoError(t, err, must.Sprintf("%s:\n%s", generated.Name, text))
 			for i := range read.Events {
 				read.Events[i].Line = 0
 			}
-			if !reflect.DeepEqual(made, read) {
+			if !reflect.DeepEqual(generated, read) {
 				must.Eq(t, text, printed(t, read))
-				must.Eq(t, made, read)
+				must.Eq(t, generated, read)
 			}
 		}
 	}
@@ -212,9 +212,9 @@ func TestGenerate_everyOperation(t *testing.T) {
 	const seeds = 1000
 	counts := map[string]int{}
 	for seed := range uint64(seeds) {
-		for what, is := range contents(swarm.Generate(seed, swarm.Small)) {
+		for content, is := range contents(swarm.Generate(seed, swarm.Small)) {
 			if is {
-				counts[what]++
+				counts[content]++
 			}
 		}
 	}
@@ -228,17 +228,17 @@ func TestGenerate_everyOperation(t *testing.T) {
 	for _, f := range scenario.Faults() {
 		want = append(want, string(f.Name))
 	}
-	for _, what := range want {
+	for _, content := range want {
 		least := seeds / 20
-		if scenario.FaultName(what).Kind().Devices {
+		if scenario.FaultName(content).Kind().Devices {
 			least = seeds / 80 // few nodes have devices
 		}
-		if scenario.FaultName(what).Kind().Volumes {
+		if scenario.FaultName(content).Kind().Volumes {
 			least = seeds / 200 // fewer worlds have volumes
 		}
-		must.Greater(t, least, counts[what], must.Sprintf("%s", what))
-		if what != "Drain" && what != "NodeChange" && what != "job " {
-			must.Less(t, seeds*9/10, counts[what], must.Sprintf("%s", what))
+		must.Greater(t, least, counts[content], must.Sprintf("%s", content))
+		if content != "Drain" && content != "NodeChange" && content != "job " {
+			must.Less(t, seeds*9/10, counts[content], must.Sprintf("%s", content))
 		}
 	}
 }
