@@ -7,12 +7,22 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// MinPrefix is the minimum length of an id prefix.
-const MinPrefix = 2
+// Lengths of an argument that names a node.
+const (
+	// MinPrefix is the minimum length of an id prefix.
+	MinPrefix = 2
+	// maxPrefix bounds an id prefix, so that the filter of a longer argument, which is only a name, is
+	// not too long for the servers.
+	maxPrefix = 256
+	// wholeID is the length of a UUID.
+	wholeID = 36
+)
 
 // Find returns the node that a name, an id or a prefix of an id names, and the index of the read.
 // doing begins the texts of server errors, as in "Error querying node info".
@@ -39,12 +49,22 @@ func (c *Call) Find(idOrName, doing string) (*wire.Node, uint64, error) {
 // Matches returns the nodes with this name and those whose id begins with it. A whole id matches one
 // node alone, even if another has that name.
 func (c *Call) Matches(idOrName string) ([]*wire.NodeListStub, error) {
-	prefix, quoted := filterText("(?i)^" + regexp.QuoteMeta(idOrName))
+	name, quoted := filterText(idOrName)
 	if !quoted {
 		return nil, nil
 	}
-	name, _ := filterText(idOrName)
-	stubs, _, err := c.API.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: "ID matches " + prefix + " or Name == " + name}})
+	filter := "Name == " + name
+	if len(idOrName) <= maxPrefix {
+		prefix, _ := filterText("(?i)^" + regexp.QuoteMeta(idOrName))
+		filter = "ID matches " + prefix + " or " + filter
+	}
+	if len(idOrName) == wholeID && uuid.Validate(idOrName) == nil { // the servers find it without a scan of all nodes
+		stubs, _, err := c.API.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Prefix: idOrName}})
+		if err != nil || len(stubs) == 1 && stubs[0].ID == idOrName {
+			return stubs, err
+		}
+	}
+	stubs, _, err := c.API.Nodes(c.Ctx, client.NodesQuery{Query: client.Query{Filter: filter}})
 	if i := slices.IndexFunc(stubs, func(n *wire.NodeListStub) bool { return n.ID == idOrName }); i >= 0 {
 		return stubs[i : i+1], nil
 	}
