@@ -70,6 +70,10 @@ func (*tea) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, erro
 	return driver.ExitResult{}, driver.ErrUnknownTask
 }
 
+func (*tea) Inspect(_ context.Context, id driver.TaskID) (driver.Status, error) {
+	return driver.Status{ID: id, State: driver.TaskRunning, StartedAt: time.Unix(5, 0)}, nil
+}
+
 func (*tea) Destroy(context.Context, driver.TaskID, bool) error { return driver.ErrUnknownTask }
 
 func (*tea) ExecStreaming(_ context.Context, _ driver.TaskID, command []string, s driver.ExecStreams) (driver.ExitResult, error) {
@@ -201,6 +205,16 @@ func TestServe_errors(t *testing.T) {
 	must.NoError(t, err)
 	_, err = stats.Recv()
 	must.Eq(t, codes.Unimplemented, status.Code(err))
+}
+
+// A running task has no end. Regression: a host read the zero time as one.
+func TestServe_inspectRunningTask(t *testing.T) {
+	t.Parallel()
+	st, err := pb.NewDriverClient(dial(t, &tea{})).InspectTask(t.Context(), &pb.InspectTaskRequest{TaskId: "a"})
+	must.NoError(t, err)
+	must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
+	must.Eq(t, time.Unix(5, 0).UTC(), st.GetTask().GetStartedAt().AsTime())
+	must.Nil(t, st.GetTask().GetCompletedAt())
 }
 
 func TestServe_execStreaming(t *testing.T) {
