@@ -222,19 +222,28 @@ func TestLaunch_fails(t *testing.T) {
 // A plugin that dies, hangs or fails at a call of its launch leaves no process.
 func TestLaunch_failsAtCalls(t *testing.T) {
 	t.Parallel()
-	for _, call := range []string{"PluginInfo", "ConfigSchema", "SetConfig", "Init", "TaskConfigSchema", "Capabilities"} {
-		for _, how := range []string{"die", "hang", "freeze", "some error"} {
-			if how == "freeze" && call != "SetConfig" {
-				continue
-			}
-			t.Run(call+" "+how, func(t *testing.T) {
-				t.Parallel()
-				b := newBench(t, script{At: map[string]string{call: how}})
-				if how == "hang" || how == "freeze" {
-					b.options.CallTimeout = 2 * time.Second
+	all := []string{"PluginInfo", "ConfigSchema", "SetConfig"}
+	ofDriver := append(slices.Clone(all), "Init", "TaskConfigSchema", "Capabilities")
+	for kind, calls := range map[host.Type][]string{host.Driver: ofDriver, host.Device: all} {
+		for _, call := range calls {
+			for _, how := range []string{"die", "hang", "freeze", "some error"} {
+				if how == "freeze" && call != "SetConfig" {
+					continue
 				}
-				b.fails(call)
-			})
+				t.Run(fmt.Sprint(kind, " ", call, " ", how), func(t *testing.T) {
+					t.Parallel()
+					s := script{At: map[string]string{call: how}}
+					if kind == host.Device {
+						s.Type, s.Devices = base.PluginType_DEVICE, 1
+					}
+					b := newBench(t, s)
+					b.options.Type = kind
+					if how == "hang" || how == "freeze" {
+						b.options.CallTimeout = 2 * time.Second
+					}
+					b.fails(call)
+				})
+			}
 		}
 	}
 }
