@@ -67,6 +67,9 @@ func (c Config) withDefaults() (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("the address: %w", err)
 	}
+	if c.Simulated && c.User != "" {
+		return c, errors.New("simulated tasks have no processes, so no user can run them")
+	}
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
 		return c, fmt.Errorf("the address is %q and must be one of the loopback interface, such as %s", c.Addr, DefaultAddr)
 	}

@@ -26,6 +26,7 @@ func TestStart_refuses(t *testing.T) {
 		{`the address is "0.0.0.0:4646"`, Config{Addr: "0.0.0.0:4646"}},
 		{`the address is "example.com:4646"`, Config{Addr: "example.com:4646"}},
 		{"user", Config{User: "no such user"}},
+		{"simulated tasks have no processes", Config{Simulated: true, User: "daemon"}},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
