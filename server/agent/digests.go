@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -357,5 +358,5 @@ func checkVerdict(v verdict) error {
 	case httpapi.StateSame, httpapi.StateDiffers, httpapi.StateUndecided:
 		return nil
 	}
-	return fmt.Errorf("the verdict %q is unknown", v.Agreement)
+	return failure.Bad("the verdict %q is unknown", v.Agreement)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 )
 
 // forwarded is the context key of a request that a peer has forwarded. The server does not forward
@@ -121,7 +122,11 @@ func (p peers) writeLeaderLost(w http.ResponseWriter, r *http.Request, err error
 // httpError answers a peer with an error.
 func httpError(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
-	if errors.Is(err, httpapi.ErrNotFound) {
+	refused, is := errors.AsType[*failure.Failure](err)
+	switch {
+	case is:
+		code = refused.Code
+	case errors.Is(err, httpapi.ErrNotFound):
 		code = http.StatusNotFound
 	}
 	httpapi.WriteError(w, code, err.Error())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 )
 
 // Paths of the requests that only servers send.
@@ -80,8 +81,10 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 		return a.info(), err
 	})
 	answer(mux, a, pathPromise, func(_ context.Context, p promise) (serverInfo, error) {
-		err := a.membership.promise(p)
-		return a.info(), err
+		if err := a.membership.promise(p); err != nil {
+			return serverInfo{}, failure.New(http.StatusConflict, err.Error())
+		}
+		return a.info(), nil
 	})
 	answer(mux, a, pathJoin, a.onLeader(func(ctx context.Context, s serverRef) error {
 		return a.peers().Join(ctx, s.ID, s.Address)
@@ -107,8 +110,8 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 	return mux
 }
 
-// answer makes the mux answer the requests of a path with the result of a function. A request whose
-// error is ErrNotLeader is forwarded to the leader.
+// answer makes the mux answer the requests of a path with the result of a function. A change of the
+// servers whose error is ErrNotLeader is forwarded to the leader.
 func answer[Body, Result any](mux *http.ServeMux, a *Agent, path string, f func(context.Context, Body) (Result, error)) {
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		var body Body
@@ -125,7 +128,7 @@ func answer[Body, Result any](mux *http.ServeMux, a *Agent, path string, f func(
 		case err == nil:
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(result) // the peer detects an incomplete answer
-		case errors.Is(err, httpapi.ErrNotLeader):
+		case (path == pathJoin || path == pathRemove) && errors.Is(err, httpapi.ErrNotLeader):
 			r.Body = io.NopCloser(bytes.NewReader(text))
 			a.peers().Forward(w, a.markForwarded(r))
 		default:

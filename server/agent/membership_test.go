@@ -2,6 +2,9 @@ package agent
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -33,6 +36,31 @@ func TestMembership_promiseSurvivesARestart(t *testing.T) {
 	must.ErrorContains(t, a.membership.promise(promiseTo("s0")), "has already promised server s1")
 	must.NoError(t, a.membership.promise(promiseTo("s1")))
 	must.Eq(t, "of s1", a.membership.id())
+}
+
+// The answers of refused requests have the codes that older servers expect. Bug: all were 500.
+func TestMembership_codesOfRefusals(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t, Config{Name: "s1"})
+	handler := newPeerHandler(a, http.NotFoundHandler())
+	for _, c := range []struct {
+		path, body string
+		code       int
+	}{
+		{pathPromise, `{"By": "s0"}`, http.StatusConflict},
+		{pathVerdict, `{"Agreement": "perhaps"}`, http.StatusBadRequest},
+		{pathVerdict, `{`, http.StatusBadRequest},
+	} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, c.path, strings.NewReader(c.body)))
+		must.EqOp(t, c.code, w.Code, must.Sprint(c.path, " ", w.Body.String()))
+	}
+	// Only join and remove are forwarded to the leader.
+	mux := http.NewServeMux()
+	answer(mux, a, pathDigest, func(context.Context, digestRequest) (stateDigest, error) { return stateDigest{}, httpapi.ErrNotLeader })
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathDigest, strings.NewReader("{}")))
+	must.StrContains(t, w.Body.String(), httpapi.ErrNotLeader.Error())
 }
 
 // The removal of an unknown server is answered with ErrNotFound. For a leaving server this means that an
