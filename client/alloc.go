@@ -102,7 +102,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	a.report.endOnly = false
 	if a.report.restored {
 		a.report.restored = false
-		if r, _ := a.newReport(); inRow(alloc, r) {
+		if inRow(alloc, a.newReport()) {
 			a.report.taken = a.report.version
 		}
 	}

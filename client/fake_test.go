@@ -27,6 +27,8 @@ type node struct {
 	t      *testing.T
 	boot   time.Duration
 	bootID string
+	// wallAtBoot is the time of the clock when the machine booted.
+	wallAtBoot time.Time
 	// events are future events, in order. They belong to the machine or to one core.
 	events []event
 	order  int
@@ -222,7 +224,7 @@ type task struct {
 
 func newNode(t *testing.T) *node {
 	n := &node{
-		t: t, boot: time.Hour, bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{}, unsaved: map[cluster.AllocID]bool{},
+		t: t, boot: time.Hour, wallAtBoot: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{}, unsaved: map[cluster.AllocID]bool{},
 		calls: map[string]int{}, tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{},
 		devices: &deviceTable{rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
@@ -233,9 +235,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-var wallAtBoot = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-
-func (n *node) time() client.Time { return client.Time{Boot: n.boot, Wall: wallAtBoot.Add(n.boot)} }
+func (n *node) time() client.Time { return client.Time{Boot: n.boot, Wall: n.wallAtBoot.Add(n.boot)} }
 
 // startCore starts a core with the present state of the machine, as after a crash.
 func (n *node) startCore() {

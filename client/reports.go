@@ -61,7 +61,7 @@ func (r *reports) step() {
 		if !a.reportable() {
 			continue
 		}
-		report, bytes := a.newReport()
+		report, bytes := bounded(a.newReport())
 		if size += bytes; len(batch) == maxReports || size > maxReportBytes {
 			break
 		}
@@ -143,33 +143,38 @@ func agrees(row *cluster.Allocation, healthy bool) bool {
 	return row.HasVerdict() && row.JudgedHealthy() == healthy
 }
 
-// newReport returns the report of the allocation, and its size as JSON. It cuts the strings as the
-// servers do. A single report always fits in a batch: if the allocation has too many tasks,
-// newReport omits the states of the tasks.
-func (a *allocRunner) newReport() (cluster.AllocReport, int) {
+// newReport returns the report of the allocation. It cuts the strings as the servers do.
+func (a *allocRunner) newReport() cluster.AllocReport {
 	states := &cluster.TaskStates{Tasks: make([]cluster.TaskState, 0, len(a.tasks))}
 	for _, t := range a.tasks {
 		state := t.rec.State
 		state.Waiting = t.waits.present.report()
 		states.Tasks = append(states.Tasks, state)
 	}
-	r := cluster.AllocReport{
+	return cluster.AllocReport{
 		Alloc: a.id(), Node: a.core.options.Node, ClientStatus: a.rec.ClientStatus, ClientDescription: cluster.CutText(a.description()),
 		TaskStates: states.Bounded(a.group), VolumeHolds: a.mounts.reported, Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
 	}
+}
+
+// bounded returns a report that fits in a batch, and its size. It omits the states of the tasks if they
+// are too large, or if JSON cannot contain them, such as a time after the year 9999. A report that JSON
+// still cannot contain is as large as a batch, so that it does not prevent other reports.
+func bounded(r cluster.AllocReport) (cluster.AllocReport, int) {
 	size := sizeOf(r)
 	if size > maxReportBytes {
 		r.TaskStates = nil
-		size = sizeOf(r)
+		size = min(sizeOf(r), maxReportBytes)
 	}
 	return r, size
 }
 
-// sizeOf returns the size of a report as JSON, with the comma after it.
+// sizeOf returns the size of a report as JSON, with the comma after it. A report that JSON cannot
+// contain is larger than a batch.
 func sizeOf(r cluster.AllocReport) int {
 	text, err := json.Marshal(wire.NewAllocReport(r))
 	if err != nil {
-		return maxReportBytes + 1 // never: a report has no value that JSON cannot contain
+		return maxReportBytes + 1
 	}
 	return len(text) + 1
 }
