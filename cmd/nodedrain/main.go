@@ -114,6 +114,7 @@ func version() *cli.Command {
 	return &cli.Command{
 		Short:       "Print the version",
 		Description: "  Prints the version this command was built from.",
+		CountsArgs:  true, // all are accepted
 		Run: func(c *cli.Call) error {
 			_, err := fmt.Fprintln(c.Out, cli.Version())
 			return err

@@ -52,9 +52,11 @@ func TestRun_help(t *testing.T) {
 
 func TestRun_version(t *testing.T) {
 	t.Parallel()
-	code, out, _ := command(t.Context(), "version")
-	must.Zero(t, code)
-	must.StrHasPrefix(t, "nodedrain ", out)
+	for _, line := range []string{"version", "version x"} {
+		code, out, _ := command(t.Context(), line)
+		must.Zero(t, code)
+		must.StrHasPrefix(t, "nodedrain ", out)
+	}
 }
 
 // With -json only the summary is printed, and it agrees with the exit code.
