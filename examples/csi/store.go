@@ -20,6 +20,7 @@ import (
 //	lock            held while a call works
 //	state.json      the state
 //	volumes/VOLUME  the content of a volume, which the nodes mount
+//	                (VOLUME~deleted while it is deleted)
 type store struct{ root string }
 
 // state is the content of state.json, and the mount table.
@@ -57,10 +58,15 @@ type mountRecord struct {
 }
 
 // openStore creates the folders. The root may exist. It is refused if other users can change it, and
-// gets the mode 0700.
+// gets the mode 0700. A root of the older layout is refused unchanged.
 func openStore(root string) (*store, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("the root %q is no absolute path", root)
+	}
+	// The older layout had the content of a volume in volumes/VOLUME/data, and no state.json.
+	if _, err := os.Lstat(filepath.Join(root, "nodes")); err == nil {
+		return nil, fmt.Errorf("the root %[1]s has the layout of an older csi, which this one cannot use: stop the tasks that use its volumes, "+
+			"create the volumes in another root, and move the content of each %[1]s/volumes/VOLUME/data to volumes/VOLUME there", root)
 	}
 	if _, err := private.Limit(root, 0o700, "volumes"); err != nil {
 		return nil, fmt.Errorf("make the root: %w", err)
@@ -166,11 +172,15 @@ func (s *state) put(id string, v volume) error {
 	return s.save()
 }
 
-// create creates a new volume. The folder may be left from a volume that was not removed completely.
+// create creates a new volume. An empty folder may be left from a creation that did not end. A folder
+// with files is an error: they are not of this volume, and their owner may still need them.
 func (s *state) create(id string, v volume) error {
 	data := s.store.data(id)
-	err := os.RemoveAll(data)
-	if err == nil {
+	err := os.Mkdir(data, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		if err = unix.Rmdir(data); err != nil {
+			return fmt.Errorf("create the volume %s: %s exists, and %s does not name it: move it away: %w", id, data, s.store.file(), err)
+		}
 		err = os.Mkdir(data, 0o700)
 	}
 	if err == nil {
@@ -186,14 +196,27 @@ func (s *state) create(id string, v volume) error {
 	return nil
 }
 
-// remove deletes a volume with its content. A missing volume is not an error.
+// remove deletes a volume with its content. A missing volume is not an error. The folder is renamed
+// before the state changes, so that a death leaves no folder that the state does not name.
 func (s *state) remove(id string) error {
-	delete(s.Volumes, id)
-	if err := errors.Join(s.save(), os.RemoveAll(s.store.data(id))); err != nil {
+	data := s.store.data(id)
+	gone := data + deleted
+	err := os.RemoveAll(gone) // of a deletion that did not end
+	if _, found := s.Volumes[id]; err == nil && found {
+		err = os.Rename(data, gone)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			delete(s.Volumes, id)
+			err = errors.Join(syncFolder(filepath.Dir(data)), s.save(), os.RemoveAll(gone))
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("delete the volume %s: %w", id, err)
 	}
 	return nil
 }
+
+// deleted ends the name of the folder of a deleted volume. No other name contains it.
+const deleted = "~deleted"
 
 // folder returns the mount that a bind mount of a volume's folder has.
 func (s *state) folder(id string) mountPoint { return s.table.folder(s.store.data(id)) }
