@@ -165,9 +165,8 @@ func listen(endpoint string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if conn, err := net.Dial("unix", path); err == nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("another program listens on %s", path)
+	if err := free(path); err != nil {
+		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
 		if err := os.Remove(path); err != nil {
@@ -181,4 +180,22 @@ func listen(endpoint string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return listener, nil
+}
+
+// release is the time that a socket may need to be closed after its program was killed. A child
+// that the program was starting holds the socket until it executes its own program.
+const release = 5 * time.Second
+
+// free returns an error if another program still listens on the socket after the time of release.
+func free(path string) error {
+	for end := time.Now().Add(release); ; time.Sleep(release / 100) {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			return nil // no program listens
+		}
+		_ = conn.Close()
+		if time.Now().After(end) {
+			return fmt.Errorf("another program listens on %s", path)
+		}
+	}
 }

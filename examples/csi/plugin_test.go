@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -453,4 +456,29 @@ func TestPlugin_socket(t *testing.T) {
 	must.FileExists(t, m.path("csi.sock"))
 	m.start(t, "-type", "controller").end(t)
 	must.FileNotExists(t, m.path("csi.sock"))
+}
+
+// Bug: a start failed while a child of the killed program still held the socket.
+func TestPlugin_socketOfChild(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: m.path("csi.sock"), Net: "unix"})
+	must.NoError(t, err)
+	listener.SetUnlinkOnClose(false) // as after a kill
+	socket, err := listener.File()
+	must.NoError(t, err)
+	input, end, err := os.Pipe()
+	must.NoError(t, err)
+	// The shell starts a child and exits. The child holds the socket until the pipe is closed.
+	killed := exec.Command("sh", "-c", "cat <&4 &")
+	killed.ExtraFiles = []*os.File{socket, input}
+	must.NoError(t, killed.Run())
+	must.NoError(t, errors.Join(socket.Close(), input.Close()))
+	cmd, out := m.command("-type", controllerOnly)
+	must.NoError(t, cmd.Start())
+	_, accepted := listener.Accept() // of the plugin, which must now wait
+	closed := listener.Close()
+	_, held := net.Dial("unix", m.path("csi.sock"))
+	must.NoError(t, errors.Join(accepted, closed, held, end.Close()))
+	m.connect(t, "csi.sock", cmd, out).end(t)
 }

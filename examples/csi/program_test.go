@@ -132,6 +132,12 @@ func (m machine) startAt(t *testing.T, socket string, args ...string) *program {
 	t.Helper()
 	cmd, out := m.command(append([]string{"-endpoint", m.path(socket)}, args...)...)
 	must.NoError(t, cmd.Start())
+	return m.connect(t, socket, cmd, out)
+}
+
+// connect waits until a started program answers.
+func (m machine) connect(t *testing.T, socket string, cmd *exec.Cmd, out *output) *program {
+	t.Helper()
 	again := backoff.DefaultConfig
 	again.BaseDelay, again.MaxDelay = 10*time.Millisecond, 50*time.Millisecond // the program takes some time to listen
 	conn, err := grpc.NewClient("unix://"+m.path(socket), grpc.WithTransportCredentials(insecure.NewCredentials()),
