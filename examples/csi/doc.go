@@ -53,12 +53,12 @@
 // order.go contains the rules. Without the strict mode the second call is also an error, and a
 // mounted volume is not deleted. The other calls are then allowed, because most plugins allow them.
 //
-// The log has a line of JSON for each call, written before the call is answered. A call whose
-// program was killed has no line. The keys are began, time (of the answer), call, volume, node,
-// staging, target, verdict, code (of the answer) and error. The verdict is "in order", "out of
-// order", "in flight" (another call of the volume was), "abandoned" (another call was in flight,
-// and its caller had given up) or "invalid" (the request has no meaning). A caller is correct if no
-// verdict is "out of order" or "in flight".
+// The log has a line of JSON for each call, which is on the disk before the call is answered. A
+// call whose program was killed has no line. The keys are began, time (of the answer), call,
+// volume, node, staging, target, verdict, code (of the answer) and error. The verdict is "in
+// order", "out of order", "in flight" (another call of the volume was), "abandoned" (another call
+// was in flight, and its caller had given up) or "invalid" (the request has no meaning). A caller
+// is correct if no verdict is "out of order" or "in flight".
 //
 // # Faults
 //

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -38,6 +39,22 @@ type gate struct {
 	flights map[string]context.Context // guarded by mu; by volume, the contexts of calls in flight
 }
 
+// openLog opens or creates a log. If a process died while it wrote a line, openLog ends the line.
+func openLog(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	last := []byte{'\n'}
+	if size, err := file.Seek(0, io.SeekEnd); err == nil && size > 0 {
+		_, _ = file.ReadAt(last, size-1)
+	}
+	if last[0] != '\n' {
+		_, _ = file.WriteString("\n") // the next write has the same error
+	}
+	return file, nil
+}
+
 // entry is a line of the strict mode's log.
 type entry struct {
 	// Began is when the call arrived, and Time is when its answer was sent.
@@ -68,6 +85,9 @@ func (g *gate) run(ctx context.Context, c call, wrong error, work func(*state) e
 	line, failed := json.Marshal(e)
 	if failed == nil {
 		_, failed = g.strict.Write(append(line, '\n'))
+	}
+	if failed == nil {
+		failed = g.strict.Sync()
 	}
 	if failed != nil {
 		return status.Errorf(codes.Internal, "write the log of calls: %v", failed)

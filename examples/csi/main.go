@@ -117,7 +117,7 @@ func newServer(o options, logger *slog.Logger) (*grpc.Server, error) {
 	}
 	g := &gate{store: s, faults: &faults{path: o.faults}, logger: logger, flights: map[string]context.Context{}}
 	if o.strict != "" {
-		if g.strict, err = os.OpenFile(o.strict, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		if g.strict, err = openLog(o.strict); err != nil {
 			return nil, fmt.Errorf("open the log of calls: %w", err)
 		}
 	}
