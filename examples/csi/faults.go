@@ -33,6 +33,9 @@ type duration time.Duration
 // UnmarshalText reads a duration.
 func (d *duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
+	if err == nil && parsed < 0 {
+		err = fmt.Errorf("%q is negative", text)
+	}
 	*d = duration(parsed)
 	return err
 }

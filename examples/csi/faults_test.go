@@ -47,7 +47,7 @@ func TestFaults_file(t *testing.T) {
 	must.NoError(t, os.Remove(f.path))
 	must.NoError(t, f.act(t.Context(), call{Name: nodeStage}))
 	must.NoError(t, (&faults{}).act(t.Context(), call{Name: nodeStage}))
-	for _, text := range []string{`[{"delay":"soon"}]`, `[{"dealy":"1s"}]`, `{`} {
+	for _, text := range []string{`[{"delay":"soon"}]`, `[{"delay":"-1s"}]`, `[{"dealy":"1s"}]`, `{`} {
 		replace(text)
 		must.ErrorContains(t, f.act(t.Context(), call{Name: nodeStage}), "read the faults", must.Sprint(text))
 	}
