@@ -89,7 +89,7 @@ func TestSimRun_several(t *testing.T) {
 	code, out, errs := playedBy(buggy)(t.Context(), "sim run testdata/sound.drain testdata/broken.drain testdata/limited.drain -ascii testdata/odd.drain testdata/none.drain")
 	must.One(t, code)
 	clitest.Golden(t, "sim_run_several.golden", withoutHashes(out))
-	must.Eq(t, "testdata/odd.drain:1: warning: no comment at the beginning says why the scenario exists\n"+
+	must.Eq(t, "testdata/odd.drain:1: warning: no comment at the beginning states why the scenario exists\n"+
 		"3 of 5 scenarios failed\n", errs)
 }
 
