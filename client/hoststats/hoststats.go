@@ -241,10 +241,7 @@ func mountOf(proc, dir string) (device, point string) {
 	if err != nil {
 		return "", ""
 	}
-	table, err := mounts.Parse(bytes.NewReader(content))
-	if err != nil {
-		return "", ""
-	}
+	table, _ := mounts.Parse(bytes.NewReader(content)) // the other lines may contain the folder
 	return mountIn(table, fmt.Sprintf("%d:%d", unix.Major(s.Dev), unix.Minor(s.Dev)), real)
 }
 

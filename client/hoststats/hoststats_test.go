@@ -3,6 +3,7 @@ package hoststats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
@@ -90,6 +92,20 @@ func TestMountIn(t *testing.T) {
 		must.Eq(t, c.device, device, must.Sprint(c.dir))
 		must.Eq(t, c.point, point, must.Sprint(c.dir))
 	}
+}
+
+// A line that cannot be read hides no other one.
+func TestMountOf_oddLine(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	var s unix.Stat_t
+	must.NoError(t, unix.Stat(proc, &s))
+	must.NoError(t, os.Mkdir(filepath.Join(proc, "self"), 0o700))
+	line := fmt.Sprintf("36 - a b\n22 1 %d:%d / / rw - ext4 /dev/sda1 rw\n", unix.Major(s.Dev), unix.Minor(s.Dev))
+	must.NoError(t, os.WriteFile(filepath.Join(proc, "self/mountinfo"), []byte(line), 0o600))
+	device, point := mountOf(proc, proc)
+	must.Eq(t, "/dev/sda1", device)
+	must.Eq(t, "/", point)
 }
 
 func FuzzParse(f *testing.F) {

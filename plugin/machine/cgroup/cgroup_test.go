@@ -316,6 +316,7 @@ func TestOpenPath(t *testing.T) {
 		"v2":                       {v2Mount, "/cg/the unified/nomad.slice/share.slice/a.b.scope", true},
 		"v2 reserved cores":        {v2Mount, "/cg/the unified/nomad.slice/reserve.slice/a.b.scope", true},
 		"v2 beside v1":             {v1Mounts + v2Mount, "/cg/the unified/nomad.slice/share.slice/a.b.scope", true},
+		"v2 after an odd line":     {"36 - a b\n" + v2Mount, "/cg/the unified/nomad.slice/share.slice/a.b.scope", true},
 		"v1":                       {v1Mounts, "/cg/freezer/nomad/a.b", true},
 		"v1 name like a scope":     {v1Mounts, "/cg/freezer/nomad/a.scope", true},
 		"shared by tasks, v1":      {v1Mounts, "/cg/cpuset/nomad/share", false},

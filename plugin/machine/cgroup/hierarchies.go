@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -28,15 +29,11 @@ func usedV1() []string { return []string{"freezer", "memory", "cpu"} }
 // Find reads which hierarchies are mounted. The root is "/", or a folder that plays it in a test:
 // Find reads proc/self/mountinfo below it, and all groups lie below it.
 func Find(root string) (Hierarchies, error) {
-	f, err := os.Open(filepath.Join(root, "proc/self/mountinfo"))
+	content, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
 	if err != nil {
 		return Hierarchies{}, fmt.Errorf("find control groups: %w", err)
 	}
-	defer f.Close()
-	table, err := mounts.Parse(f)
-	if err != nil {
-		return Hierarchies{}, fmt.Errorf("find control groups: %w", err)
-	}
+	table, _ := mounts.Parse(bytes.NewReader(content)) // a line that cannot be read is no control group
 	h := Hierarchies{v1: map[string]string{}}
 	for _, m := range table {
 		if m.Root != "/" { // the mount of a part

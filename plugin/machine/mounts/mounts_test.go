@@ -38,8 +38,9 @@ func TestParse(t *testing.T) {
 
 func TestParse_damaged(t *testing.T) {
 	for _, line := range []string{"36 35 98:0 /mnt1 /mnt2 rw", "36 - a b", "36 35 98:0 / / rw - ext3"} {
-		_, err := mounts.Parse(strings.NewReader(example + line + "\n"))
+		table, err := mounts.Parse(strings.NewReader(example + line + "\n" + example))
 		must.ErrorContains(t, err, "line 4: it has too few fields")
+		must.SliceLen(t, 6, table)
 	}
 	_, err := mounts.Parse(strings.NewReader(strings.Repeat("x", 1<<18)))
 	must.Error(t, err)

@@ -43,22 +43,24 @@ func Read() (Table, error) {
 // maxLine bounds a line: the kernel writes paths of at most 4,096 bytes, of which each may need four.
 const maxLine = 1 << 17
 
-// Parse reads a mount table in the format of /proc/PID/mountinfo.
+// Parse reads a mount table in the format of /proc/PID/mountinfo. The error names the
+// lines that it cannot read. The table contains the others, up to a line that is too long.
 func Parse(r io.Reader) (Table, error) {
 	var t Table
+	var unreadable error
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		m, err := parse(lines.Text())
-		if err != nil {
-			return nil, fmt.Errorf("the mount table: line %d: %w", len(t)+1, err)
+	for n := 1; lines.Scan(); n++ {
+		if m, err := parse(lines.Text()); err != nil {
+			unreadable = errors.Join(unreadable, fmt.Errorf("the mount table: line %d: %w", n, err))
+		} else {
+			t = append(t, m)
 		}
-		t = append(t, m)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("the mount table: %w", err)
+		unreadable = errors.Join(unreadable, fmt.Errorf("the mount table: %w", err))
 	}
-	return t, nil
+	return t, unreadable
 }
 
 // parse reads "36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw".
