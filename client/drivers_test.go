@@ -61,7 +61,7 @@ func TestCore_driverHangsAtEachCall(t *testing.T) {
 		kill  bool          // the task gets no signal, because all processes of the driver hang
 	}{
 		{"RecoverTask", "the driver mock", 10 * time.Second, 2 * time.Minute, true},
-		{"WaitTask", "the driver mock has not said how the task ended", 10 * time.Second, time.Minute, false},
+		{"WaitTask", "the driver mock has not reported how the task ended", 10 * time.Second, time.Minute, false},
 		{"InspectTask", "", 0, time.Minute, false},
 		{"StopTask", "", time.Second, 10 * time.Second, true},
 		{"DestroyTask", "the remains of the task could not be removed, and the client retries: DestroyTask: no answer", 40 * time.Second, 10 * time.Minute, false},

@@ -166,7 +166,7 @@ func (k *killing) answered(generation Generation, left []Process, err error) {
 	default:
 		k.state = killDone
 		s.ending.collectBy = c.now.Boot + StopSlack
-		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not said how the task ended")
+		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" has not reported how the task ended")
 	}
 }
 

@@ -28,8 +28,8 @@ func (n *Node) operators() *operators {
 	return &operators{core: n.core.Operator(), drivers: n.shell.drivers, life: n.shell.life}
 }
 
-// endDelay is how long after the end of a command the node waits for the end of the task, which may have
-// ended, and the command with it.
+// endDelay bounds the wait for the end of a task after the end of a command in it. The end of the task may
+// have ended the command.
 const endDelay = 2 * time.Second
 
 // answer is an answer of the core.

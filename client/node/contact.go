@@ -169,8 +169,8 @@ func (c *contact) versioned() (n *cluster.Node, facts uint64) {
 	return c.node, c.facts
 }
 
-// keepAlive registers the node, again when it has changed or when the servers have not registered it, and
-// sends heartbeats, until the context ends.
+// keepAlive registers the node and sends heartbeats until the context ends. It registers the node again
+// after a change of the node, and when the servers do not have it.
 func (c *contact) keepAlive(ctx context.Context) {
 	p := presence.New(heartbeatsInTTL, newRandom())
 	first := true

@@ -112,7 +112,7 @@ func (t *tasks) logOf(alloc cluster.AllocID, task string) logPlace {
 }
 
 // kill kills the processes of a task. If the driver does not keep its tasks in the client's cgroup,
-// kill requests the driver to destroy the task first.
+// kill calls DestroyTask first.
 func (t *tasks) kill(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
 	if d != nil && !d.Capabilities().HostCgroup {
 		if err := t.destroy(ctx, d, task); err != nil {
@@ -155,7 +155,7 @@ func killGroup(ctx context.Context, group *cgroup.Group) ([]client.Process, erro
 	return left, nil
 }
 
-// destroy requests a driver to destroy a task. An unknown task is a success.
+// destroy calls DestroyTask. An unknown task is a success.
 func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRef) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -12,8 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// machineToken is the token that registers a node which the servers have not registered. It belongs to one
-// goroutine.
+// machineToken is the token for the first registration of a node. It belongs to one goroutine.
 type machineToken struct {
 	file string // or empty
 	last string // the last token of the file, or empty

@@ -78,7 +78,7 @@ func (c *calls) unstage(s *stage) bool {
 	})
 }
 
-// undoable reports whether a call that undoes may be request now. A full disk does not prevent it.
+// undoable reports whether a call that undoes may be made now. A full disk does not prevent it.
 func (c *calls) undoable(a *attempt) bool {
 	return c.volume.up() && c.volume.may(a) && c.volume.tried >= a.needs
 }

@@ -89,7 +89,7 @@ func TestRun_fails(t *testing.T) {
 		must.One(t, code)
 		must.StrContains(t, out, "FAILED after 8.0s:")
 		must.StrContains(t, out, "did not end")
-		must.StrContains(t, errs, "the summary says why")
+		must.StrContains(t, errs, "the summary gives the reasons")
 	})
 }
 

@@ -58,7 +58,7 @@ func Command() *cli.Command {
 }
 
 // errFailed reports a failed demonstration. The summary has been printed.
-var errFailed = errors.New("the demonstration failed; the summary says why")
+var errFailed = errors.New("the demonstration failed; the summary gives the reasons")
 
 func (c *command) run(call *cli.Call) error {
 	level := hclog.LevelFromString(c.logLevel)

@@ -42,8 +42,8 @@ type run struct {
 }
 
 // Run runs the demonstration: it starts servers and clients, registers a cluster, drains
-// nodes, kills the leader half-way, and counts the result. An error says why there is no
-// summary; the summary holds the failures of drains. All goroutines of Run have ended when it
+// nodes, kills the leader half-way, and counts the result. Without a summary the
+// error has the reason; the summary holds the failures of drains. All goroutines of Run have ended when it
 // returns.
 func Run(ctx context.Context, config Config) (*Summary, error) {
 	config, err := config.withDefaults()

@@ -18,7 +18,7 @@ func Stop() *cli.Command {
 		Args: "JOB", Connects: true,
 		Options: cli.Options{
 			cli.Flag(&purge, "purge", "Delete the job, its allocations and its evaluations."),
-			cli.Flag(&yes, "yes", "Do not ask for confirmation when JOB is a prefix."),
+			cli.Flag(&yes, "yes", "Skip the confirmation when JOB is a prefix."),
 		},
 		Run: func(c *cli.Call) error {
 			job, err := jobs(c).Find(c, c.Args[0])

@@ -40,7 +40,7 @@ func (f *drainFlags) options() cli.Options {
 		cli.Flag(&f.detach, "detach", "Do not monitor the drain."),
 		cli.Flag(&f.plain, "plain", "Print lines only, even on a terminal."),
 		selfFlag(&f.self),
-		cli.Flag(&f.yes, "yes", "Do not ask for confirmation. Without it the command asks if NODE is not a whole id, and before it changes a running drain."),
+		cli.Flag(&f.yes, "yes", "Skip the confirmation. Without it the command asks if NODE is not a whole id, and before it changes a running drain."),
 	}
 }
 

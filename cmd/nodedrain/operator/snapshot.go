@@ -87,7 +87,7 @@ func SnapshotRestore() *cli.Command {
   later: their clients stop them.
 `,
 		Args: "FILE", Connects: true,
-		Options: cli.Options{cli.Flag(&yes, "yes", "Do not ask for confirmation.")},
+		Options: cli.Options{cli.Flag(&yes, "yes", "Skip the confirmation.")},
 		Run:     func(c *cli.Call) error { return restore(c, c.Args[0], yes) },
 	}
 }

@@ -40,7 +40,7 @@ func Recover() *cli.Command {
 			cli.Flag(&f.dataDir, "data-dir DIR", "Data directory of the server."),
 			cli.Flag(&f.discard, "discard", "Move the data aside, to join again as a new member."),
 			cli.Flag(&f.alone, "alone", "Continue alone, with the state of this server."),
-			cli.Flag(&f.yes, "yes", "Do not ask for confirmation."),
+			cli.Flag(&f.yes, "yes", "Skip the confirmation."),
 		},
 	}
 }
