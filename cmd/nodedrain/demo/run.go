@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/server"
@@ -153,11 +154,13 @@ func (r *run) drain(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := sleep(ctx, lookInterval); errors.Is(err, ErrTimeout) {
-			return nil // the summary names the drains that did not end
-		} else if err != nil {
+		if cli.Pause(ctx, lookInterval) {
+			continue
+		}
+		if err := context.Cause(ctx); !errors.Is(err, ErrTimeout) {
 			return err
 		}
+		break // the summary names the drains that did not end
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo/openb"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -68,8 +69,8 @@ func (r *run) settle(ctx context.Context) error {
 				r.event("%s", starting(snap))
 			}
 		}
-		if err := sleep(ctx, lookInterval); err != nil {
-			return fmt.Errorf("waiting for the cluster to run: %w", err)
+		if !cli.Pause(ctx, lookInterval) {
+			return fmt.Errorf("waiting for the cluster to run: %w", context.Cause(ctx))
 		}
 	}
 }
@@ -127,14 +128,4 @@ func (r *run) noteUnplaced(s *statestore.Snapshot) {
 		}
 	}
 	slices.SortStableFunc(c.Unplaced, func(a, b UnplacedSummary) int { return cmp.Compare(a.Group, b.Group) })
-}
-
-// sleep waits. It returns the cause if the context ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

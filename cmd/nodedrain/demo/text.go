@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // Write writes the summary for people.
@@ -66,7 +67,7 @@ func (s *Summary) writeDrains(w io.Writer) {
 			moved, longest = moved+d.Moved, max(longest, d.Seconds)
 		}
 		fmt.Fprintf(w, "  %s complete: %s moved, the longest took %.1fs\n",
-			plural(len(complete), "drain"), plural(moved, "allocation"), longest)
+			cli.Count(len(complete), "drain"), cli.Count(moved, "allocation"), longest)
 	}
 }
 
@@ -113,7 +114,7 @@ func (s *Summary) writeGroups(w io.Writer) {
 		t.Flush()
 	}
 	if well := len(s.Groups) - len(rows); well > 0 {
-		fmt.Fprintf(w, "  %s always had at least as many healthy allocations as the limit\n", plural(well, "group"))
+		fmt.Fprintf(w, "  %s always had at least as many healthy allocations as the limit\n", cli.Count(well, "group"))
 	}
 }
 
@@ -143,15 +144,7 @@ func (s *Summary) verdict() string {
 		moved += d.Moved
 	}
 	return fmt.Sprintf("OK: %s drained as expected and %s moved, and no paced mark took one of %s below its limit. %.1fs in all.",
-		plural(len(s.Drains), "node"), plural(moved, "allocation"), plural(len(s.Groups), "service group"), s.Seconds)
-}
-
-// plural is a count with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+		cli.Count(len(s.Drains), "node"), cli.Count(moved, "allocation"), cli.Count(len(s.Groups), "service group"), s.Seconds)
 }
 
 func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // URL is the base URL of the HTTP API.
@@ -49,7 +50,7 @@ const shortID = 8
 func (c *Cluster) WriteGuide(w io.Writer) error {
 	var b strings.Builder
 	tasks := c.tasks()
-	size := fmt.Sprintf("1 server, %s, %d tasks", nodes(len(c.nodes)), len(tasks))
+	size := fmt.Sprintf("1 server, %s, %d tasks", cli.Count(len(c.nodes), "node"), len(tasks))
 	switch {
 	case c.config.Simulated:
 		fmt.Fprintf(&b, "A cluster of simulated tasks: %s without processes\n\n", size)
@@ -90,12 +91,4 @@ func example(tasks []*cluster.Allocation) *cluster.Allocation {
 		}
 	}
 	return nil
-}
-
-// nodes is a number of nodes with its noun.
-func nodes(n int) string {
-	if n == 1 {
-		return "1 node"
-	}
-	return fmt.Sprintf("%d nodes", n)
 }

@@ -68,3 +68,6 @@ func (w watched) Close() error {
 	}
 	return w.WriteCloser.Close()
 }
+
+// LineStart reports whether the next byte begins a line.
+func (w *Writer) LineStart() bool { return w.lineStart }

@@ -199,9 +199,6 @@ func (w *Writer) prune() {
 	}
 }
 
-// LineStart reports whether the next byte begins a line.
-func (w *Writer) LineStart() bool { return w.lineStart }
-
 // Close closes the newest file.
 func (w *Writer) Close() error { return w.file.Close() }
 
