@@ -250,17 +250,20 @@ func (a *Allocation) EqualForDecisions(o *Allocation) bool {
 // NeededVersion is the lowest cluster version that has all fields of the allocation and of its job.
 // A nil allocation needs the first.
 func (a *Allocation) NeededVersion() Version {
-	switch {
-	case a == nil:
+	if a == nil {
 		return MinVersion
-	case a.VolumeHolds != nil:
-		return VersionOfVolumes
-	case a.Devices != nil:
-		return max(VersionOfDevices, a.Job.NeededVersion())
-	case a.TaskStates != nil:
-		return max(VersionOfDrivers, a.Job.NeededVersion())
 	}
-	return a.Job.NeededVersion()
+	needed := a.Job.NeededVersion()
+	if a.TaskStates != nil {
+		needed = max(needed, VersionOfDrivers)
+	}
+	if a.Devices != nil {
+		needed = max(needed, VersionOfDevices)
+	}
+	if a.VolumeHolds != nil {
+		needed = max(needed, VersionOfVolumes)
+	}
+	return needed
 }
 
 // DueAt is the time by which a health verdict should exist.

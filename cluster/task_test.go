@@ -75,9 +75,13 @@ func taggedFields(v reflect.Value, path string) map[string]reflect.Value {
 		for at.Kind() == reflect.Pointer || (at.Kind() == reflect.Slice && at.Len() > 0) {
 			if at.Kind() == reflect.Slice {
 				at = at.Index(0)
-			} else if at.IsNil() {
-				break
 			} else {
+				if at.IsNil() && !strings.HasPrefix(name, "Job") {
+					break // a client sends no drain, and an allocation is checked with its job
+				}
+				if at.IsNil() {
+					at.Set(reflect.New(at.Type().Elem()))
+				}
 				at = at.Elem()
 			}
 		}

@@ -109,7 +109,7 @@ func registerJob(q *request) error {
 			return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and jobs with volumes need version %d: "+
 				"upgrade the servers, then register the job", v, cluster.VersionOfVolumes)
 		}
-		if job.NeededVersion() == cluster.VersionOfVolumes {
+		if job.NeededVersion() >= cluster.VersionOfVolumes {
 			job = job.WithoutCSIPlugins()
 			warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: storage plugins serve no volumes yet; "+
 				"register the job again after the upgrade", v))

@@ -107,7 +107,7 @@ func rank(class cluster.MarkClass, inFlight bool) int {
 }
 
 // order sorts the candidates in the order of marking, if the order matters. Most groups have no
-// room, or room for all candidates, so that it does not.
+// room, or room for all candidates, so that it does not: room is all that limits paced marks.
 func (b *budget) order(candidates []candidate) {
 	if len(candidates) == 0 {
 		return

@@ -189,7 +189,7 @@ func (w *walk) outside(o, from types.Object) string {
 			w.met[path] = true
 			return ""
 		}
-		why = "belongs to a package that deciding code does not use"
+		why = "belongs to the package " + path + ", which Outside of this rule does not list"
 	}
 	if w.boundary(w.graph.fullName(from) + " → " + name) {
 		return ""
