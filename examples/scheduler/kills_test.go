@@ -117,7 +117,7 @@ func killLeader(t *testing.T, c *servers) {
 	c.kill(leader)
 	log, err := os.ReadFile(c.path)
 	must.NoError(t, err)
-	log = append(log, bytes.ReplaceAll(log, []byte("\n"), nil)...) // longer than the next entry
+	log = append(log, bytes.ReplaceAll(log, []byte("\n"), nil)...)
 	must.NoError(t, os.WriteFile(c.path, log, 0o600))
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,20 +20,31 @@ type fileLog struct {
 	end  int64 // of the entries that this server has read
 }
 
+// torn is the first line of each writer. It ends the line in which the writer before may have died.
+// Bytes in the file never change, because other servers may read them at this moment.
+const torn = " torn\n"
+
 // lock reports whether this server is the writer from now on.
-func (l *fileLog) lock() bool {
-	return syscall.Flock(int(l.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+func (l *fileLog) lock() (writer bool, err error) {
+	if syscall.Flock(int(l.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return false, nil
+	}
+	_, err = l.file.WriteString(torn)
+	return true, err
 }
 
 // next reads the next entry. It returns nil if there is none. A last line without its end is no
 // entry: its writer is at work, or died there.
 func (l *fileLog) next() (*entry, error) {
 	line, err := bufio.NewReader(io.NewSectionReader(l.file, l.end, math.MaxInt64-l.end)).ReadBytes('\n')
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("reading the log: %w", err)
+	case bytes.HasSuffix(line, []byte(torn)):
+		l.end += int64(len(line))
+		return l.next()
 	}
 	e := new(entry)
 	if err := json.Unmarshal(line, e); err != nil {
@@ -42,12 +54,12 @@ func (l *fileLog) next() (*entry, error) {
 	return e, nil
 }
 
-// append writes an entry behind those that were read, and waits until the disk has it. After an
+// append writes an entry at the end of the file, and waits until the disk has it. After an
 // error the entry may be in the log or not.
 func (l *fileLog) append(e *entry) error {
 	data, err := json.Marshal(e)
 	if err == nil {
-		_, err = l.file.WriteAt(append(data, '\n'), l.end)
+		_, err = l.file.Write(append(data, '\n'))
 	}
 	if err == nil {
 		err = l.file.Sync()

@@ -42,7 +42,7 @@ func TestLog_tornEnd(t *testing.T) {
 	first.close()
 	whole, err := os.ReadFile(path)
 	must.NoError(t, err)
-	one := bytes.IndexByte(whole, '\n') + 1
+	one := len(torn) + bytes.IndexByte(whole[len(torn):], '\n') + 1
 	for end := len(whole) - 1; end >= one; end -= 7 {
 		path := filepath.Join(t.TempDir(), "log")
 		must.NoError(t, os.WriteFile(path, whole[:end], 0o600))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ type server struct {
 }
 
 func newServer(name, path string) (*server, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +69,11 @@ func (s *server) tick(now time.Time) error {
 	return nil
 }
 
-// follow applies what the leader has written. If there is no leader any more, this server leads. Its
-// first entry replaces the line in which the earlier leader died.
+// follow applies what the leader has written. If there is no leader any more, this server leads.
 func (s *server) follow(now time.Time) (err error) {
-	leads := s.log.lock()
-	if _, err = s.catchUp(); err != nil || !leads {
-		return err
+	leads, err := s.log.lock()
+	if _, unread := s.catchUp(); err != nil || unread != nil || !leads {
+		return cmp.Or(err, unread)
 	}
 	s.writer, s.wakeAt = newWriter(s.apply), now
 	s.term, err = drainer.NewTerm(drainer.NodeDrainerConfig{Raft: s.writer}, &s.reader, s.wake)

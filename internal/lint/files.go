@@ -70,9 +70,8 @@ func (f *Files) at(n ast.Node, format string, args ...any) Finding {
 }
 
 // CheckCounts returns the packages with more files than most, or than mostMain for a package main.
-// Tests and generated files do not count. The key of allowed is the folder, the value is the number
-// of files that it may have. An entry for a folder that needs no exception is a finding.
-func CheckCounts(f *Files, most, mostMain int, allowed map[string]int) []Finding {
+// Tests and generated files do not count.
+func CheckCounts(f *Files, most, mostMain int) []Finding {
 	count, limit := map[string]int{}, map[string]int{}
 	for _, file := range f.written() {
 		if strings.HasSuffix(file.name, "_test.go") {
@@ -87,13 +86,8 @@ func CheckCounts(f *Files, most, mostMain int, allowed map[string]int) []Finding
 	}
 	var found []Finding
 	for folder, n := range count {
-		if may := max(limit[folder], allowed[folder]); n > may {
-			found = append(found, Finding{What: fmt.Sprintf("%s has %d files, and may have %d", folder, n, may)})
-		}
-	}
-	for folder := range allowed {
-		if count[folder] <= limit[folder] {
-			found = append(found, Finding{What: fmt.Sprintf("%s has %d files and needs no exception: delete it", folder, count[folder])})
+		if n > limit[folder] {
+			found = append(found, Finding{What: fmt.Sprintf("%s has %d files, and may have %d", folder, n, limit[folder])})
 		}
 	}
 	return sortFindings(found)

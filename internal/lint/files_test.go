@@ -58,34 +58,30 @@ func TestCheckMethods(t *testing.T) {
 	t.Parallel()
 	const two = "func (*T) A() {}\nfunc (t T) B() {}\n"
 	for name, test := range map[string]struct {
-		texts   map[string]string
-		allowed map[string]int
-		want    string
+		texts map[string]string
+		want  string
 	}{
-		"few":              {map[string]string{"a/p.go": "type T int\n" + two}, nil, ""},
-		"many":             {map[string]string{"a/p.go": "type T int\n" + two + "func (T) C() {}"}, nil, "a.T has 3 methods, and may have 2"},
-		"many, allowed":    {map[string]string{"a/p.go": "type T int\n" + two + "func (T) C() {}"}, map[string]int{"a.T": 3}, ""},
-		"more than listed": {map[string]string{"a/p.go": "type T int\n" + two + "func (T) C() {}\nfunc (T) D() {}"}, map[string]int{"a.T": 3}, "a.T has 4 methods, and may have 3"},
-		"few, allowed":     {map[string]string{"a/p.go": "type T int\n" + two}, map[string]int{"a.T": 3}, "a.T has 2 methods and needs no exception: delete it"},
-		"two files":        {map[string]string{"a/p.go": "type T int\nfunc (T) C() {}", "a/p_test.go": two}, nil, "a.T has 3 methods, and may have 2"},
-		"two folders":      {map[string]string{"a/p.go": "type T int\nfunc (T) C() {}", "b/p.go": "type T int\n" + two}, nil, ""},
-		"generic":          {map[string]string{"p.go": "type T[K any] int\nfunc (T[K]) A() {}\nfunc (*T[K]) B() {}\nfunc (T[K]) C() {}"}, nil, "..T has 3 methods, and may have 2"},
-		"generated":        {map[string]string{"p.go": generated + "type T int\nfunc (T) A() {}\nfunc (T) B() {}\nfunc (T) C() {}"}, nil, ""},
-		"two parameters":   {map[string]string{"p.go": "type T[K, V any] int\nfunc (T[K, V]) A() {}\nfunc (*T[K, V]) B() {}\nfunc (T[K, V]) C() {}"}, nil, "..T has 3 methods, and may have 2"},
-		"promoted":         {map[string]string{"a/p.go": "type T struct{ *E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, "a.T has 3 methods, and may have 2"},
-		"shadowed":         {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) A() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, ""},
-		"twice promoted":   {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) C() {}\ntype E struct{ F }\nfunc (E) A() {}\ntype F int\nfunc (F) B() {}"}, nil, "a.T has 3 methods, and may have 2"},
-		"other package":    {map[string]string{"a/p.go": "import x \"m/b\"\ntype T struct{ *x.E }\nfunc (T) C() {}", "b/p.go": "type E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, "a.T has 3 methods, and may have 2"},
-		"of a test":        {map[string]string{"a/p_test.go": "type T struct{ E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, ""},
-		"foreign":          {map[string]string{"a/p.go": "import \"x/b\"\ntype T struct{ b.E }\nfunc (T) C() {}", "b/p.go": "type E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, ""},
-		"field":            {map[string]string{"a/p.go": "type T struct{ e E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, nil, ""},
-		"of an interface":  {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) C() {}\ntype E interface { A(); B() }"}, nil, ""},
-		"interfaces":       {map[string]string{"a/p.go": "type T interface { E; C() }\ntype E interface { A(); B() }"}, nil, "a.T has 3 methods, and may have 2"},
-		"interface":        {map[string]string{"p.go": "type T interface { A(); B(); C() }"}, nil, "..T has 3 methods, and may have 2"},
+		"few":             {map[string]string{"a/p.go": "type T int\n" + two}, ""},
+		"many":            {map[string]string{"a/p.go": "type T int\n" + two + "func (T) C() {}"}, "a.T has 3 methods, and may have 2"},
+		"two files":       {map[string]string{"a/p.go": "type T int\nfunc (T) C() {}", "a/p_test.go": two}, "a.T has 3 methods, and may have 2"},
+		"two folders":     {map[string]string{"a/p.go": "type T int\nfunc (T) C() {}", "b/p.go": "type T int\n" + two}, ""},
+		"generic":         {map[string]string{"p.go": "type T[K any] int\nfunc (T[K]) A() {}\nfunc (*T[K]) B() {}\nfunc (T[K]) C() {}"}, "..T has 3 methods, and may have 2"},
+		"generated":       {map[string]string{"p.go": generated + "type T int\nfunc (T) A() {}\nfunc (T) B() {}\nfunc (T) C() {}"}, ""},
+		"two parameters":  {map[string]string{"p.go": "type T[K, V any] int\nfunc (T[K, V]) A() {}\nfunc (*T[K, V]) B() {}\nfunc (T[K, V]) C() {}"}, "..T has 3 methods, and may have 2"},
+		"promoted":        {map[string]string{"a/p.go": "type T struct{ *E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, "a.T has 3 methods, and may have 2"},
+		"shadowed":        {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) A() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, ""},
+		"twice promoted":  {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) C() {}\ntype E struct{ F }\nfunc (E) A() {}\ntype F int\nfunc (F) B() {}"}, "a.T has 3 methods, and may have 2"},
+		"other package":   {map[string]string{"a/p.go": "import x \"m/b\"\ntype T struct{ *x.E }\nfunc (T) C() {}", "b/p.go": "type E int\nfunc (E) A() {}\nfunc (E) B() {}"}, "a.T has 3 methods, and may have 2"},
+		"of a test":       {map[string]string{"a/p_test.go": "type T struct{ E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, ""},
+		"foreign":         {map[string]string{"a/p.go": "import \"x/b\"\ntype T struct{ b.E }\nfunc (T) C() {}", "b/p.go": "type E int\nfunc (E) A() {}\nfunc (E) B() {}"}, ""},
+		"field":           {map[string]string{"a/p.go": "type T struct{ e E }\nfunc (T) C() {}\ntype E int\nfunc (E) A() {}\nfunc (E) B() {}"}, ""},
+		"of an interface": {map[string]string{"a/p.go": "type T struct{ E }\nfunc (T) C() {}\ntype E interface { A(); B() }"}, ""},
+		"interfaces":      {map[string]string{"a/p.go": "type T interface { E; C() }\ntype E interface { A(); B() }"}, "a.T has 3 methods, and may have 2"},
+		"interface":       {map[string]string{"p.go": "type T interface { A(); B(); C() }"}, "..T has 3 methods, and may have 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantOne(t, test.want, lint.CheckMethods(files(t, test.texts), "m", 2, test.allowed))
+			wantOne(t, test.want, lint.CheckMethods(files(t, test.texts), "m", 2))
 		})
 	}
 }
@@ -94,21 +90,16 @@ func TestCheckCounts(t *testing.T) {
 	t.Parallel()
 	three := map[string]string{"a/a.go": "", "a/b.go": "", "a/c.go": ""}
 	for name, test := range map[string]struct {
-		texts   map[string]string
-		allowed map[string]int
-		want    string
+		texts map[string]string
+		want  string
 	}{
-		"few":              {map[string]string{"a/a.go": "", "a/b.go": "", "a/c_test.go": "", "b/a.go": ""}, nil, ""},
-		"generated":        {map[string]string{"a/a.go": "", "a/b.go": "", "a/c.go": generated}, nil, ""},
-		"many":             {three, nil, "a has 3 files, and may have 2"},
-		"many, allowed":    {three, map[string]int{"a": 3}, ""},
-		"few, allowed":     {map[string]string{"a/a.go": ""}, map[string]int{"a": 3}, "a has 1 files and needs no exception: delete it"},
-		"deleted":          {map[string]string{"a/a.go": ""}, map[string]int{"b": 3}, "b has 0 files and needs no exception: delete it"},
-		"more than listed": {map[string]string{"a/a.go": "", "a/b.go": "", "a/c.go": "", "a/d.go": ""}, map[string]int{"a": 3}, "a has 4 files, and may have 3"},
+		"few":       {map[string]string{"a/a.go": "", "a/b.go": "", "a/c_test.go": "", "b/a.go": ""}, ""},
+		"generated": {map[string]string{"a/a.go": "", "a/b.go": "", "a/c.go": generated}, ""},
+		"many":      {three, "a has 3 files, and may have 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantOne(t, test.want, lint.CheckCounts(files(t, test.texts), 2, 1, test.allowed))
+			wantOne(t, test.want, lint.CheckCounts(files(t, test.texts), 2, 1))
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"fmt"
 	"go/ast"
 	"maps"
 	"path"
@@ -11,21 +10,13 @@ import (
 
 // CheckMethods returns the types and interfaces with more methods than most. Methods that are
 // promoted from embedded types of the module count too, except those of an interface in a struct.
-// Types of tests count with their own methods, those of generated files do not count. The key of
-// allowed is "folder.Type", the value is the number of methods that this type may have. An entry for
-// a type that needs no exception is a finding.
-func CheckMethods(f *Files, module string, most int, allowed map[string]int) []Finding {
+// Types of tests count with their own methods, those of generated files do not count.
+func CheckMethods(f *Files, module string, most int) []Finding {
 	types := typesIn(f, module)
 	var found []Finding
 	for name, t := range types {
-		n := len(types.methods(name))
-		if may := max(most, allowed[name]); n > may && t.declared != nil {
-			found = append(found, f.at(t.declared, "%s has %d methods, and may have %d", name, n, may))
-		}
-	}
-	for name := range allowed {
-		if n := len(types.methods(name)); n <= most {
-			found = append(found, Finding{What: fmt.Sprintf("%s has %d methods and needs no exception: delete it", name, n)})
+		if n := len(types.methods(name)); n > most && t.declared != nil {
+			found = append(found, f.at(t.declared, "%s has %d methods, and may have %d", name, n, most))
 		}
 	}
 	return sortFindings(found)

@@ -347,8 +347,8 @@ func TestProject_files(t *testing.T) {
 	t.Parallel()
 	files, err := lint.ReadFiles(os.DirFS(root()))
 	must.NoError(t, err)
-	report(t, lint.CheckMethods(files, module, maxMethods, nil))
-	report(t, lint.CheckCounts(files, maxFiles, maxMainFiles, nil))
+	report(t, lint.CheckMethods(files, module, maxMethods))
+	report(t, lint.CheckCounts(files, maxFiles, maxMainFiles))
 	report(t, lint.CheckVariables(files, variables()))
 	report(t, lint.CheckFloors(files, module, floors()))
 }

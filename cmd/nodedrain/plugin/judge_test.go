@@ -167,7 +167,8 @@ func TestPluginTest_words(t *testing.T) {
 	for _, want := range []string{
 		"D1            passed   The first fingerprint comes at once.\n",
 		"D17 children  skipped  Destroy with force kills children in other sessions.\n    why       the file says that the tasks have no processes\n",
-		"D19           failed   Inspect has the state of the task, and its result at the end.\n    done      at 0s: Fingerprint until the driver is healthy: ok",
+		"D19           failed   Inspect has the state of the task, and its result at the end.\n    done      at ",
+		": Fingerprint until the driver is healthy: ok",
 		": encode {",
 		": StartTask: ok",
 		": InspectTask: exited",

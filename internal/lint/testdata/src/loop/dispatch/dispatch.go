@@ -102,8 +102,8 @@ func (t *T) Step(now time.Time) (wakeAt time.Time) {
 	_ = fmt.Sprint(shown{})
 	t.excused()
 	_ = t.sum.Sum32()
-	_, _ = t.sum.Write(nil)          // want "Writer\).Write belongs to a package"
-	_, _ = io.WriteString(t.sum, "") // want "io.WriteString belongs to a package"
+	_, _ = t.sum.Write(nil)          // want "Writer\).Write belongs to the package"
+	_, _ = io.WriteString(t.sum, "") // want "io.WriteString belongs to the package"
 	t.stranger.Speak()
 	notLookedInto()
 	onlyMentioned := mentioned

@@ -22,7 +22,7 @@ func (t *T) Step(now time.Time) (wakeAt time.Time) {
 	group.Wait()                                                // want "WaitGroup\).Wait waits"
 	t.cond.Wait()                                               // want "Cond\).Wait waits"
 	t.m.Range(func(_, _ any) bool { return true })              // want "Map\).Range visits a map in random order"
-	ctx, cancel := context.WithTimeout(context.Background(), 1) // want "context.WithTimeout belongs to a package" "context.Background belongs to a package"
+	ctx, cancel := context.WithTimeout(context.Background(), 1) // want "context.WithTimeout belongs to the package" "context.Background belongs to the package"
 	_, _ = ctx, cancel
 	return now
 }
