@@ -7,8 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
-// figureNodeIdle: a client whose allocations run needs only its heartbeats and its question for changes.
-// Its memory grows little with each allocation.
+// figureNodeIdle: a client whose allocations run only sends heartbeats and one blocking query. Its memory grows little with each allocation.
 func figureNodeIdle(b *testing.B) {
 	const settle = 15 * time.Second // longer than the minimum healthy time
 	allocs, window := 100, 4*time.Second

@@ -172,6 +172,10 @@ func (n *testNode) begin() {
 	defer log.Close()
 	n.client = exec.Command(n.file("nodedrain"), "client", "-config", n.file("client.hcl"))
 	n.client.Stdout, n.client.Stderr = log, log
+	// The collector of the client has its defaults, as on the nodes of operators.
+	n.client.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "GOGC=") || strings.HasPrefix(variable, "GOMEMLIMIT=")
+	})
 	must.NoError(n.b, n.client.Start())
 }
 
