@@ -174,9 +174,9 @@ func (s scrape) held(held *collect.Held) {
 
 func (s scrape) raft(r Raft) {
 	leads := r.State() == raft.Leader
-	s.gauge("raft_leads", "1 on a server that believes it is the leader, otherwise 0.", oneIf(leads))
+	s.gauge("raft_leads", "1 on a server whose raft state is leader, otherwise 0.", oneIf(leads))
 	s.gauge("raft_last_index", "Index of the newest entry in this server's log.", float64(r.LastIndex()))
-	s.gauge("raft_commit_index", "Index of the newest entry that this server knows to be committed.", float64(r.CommitIndex()))
+	s.gauge("raft_commit_index", "Index of the newest entry that is committed, as far as this server has received it.", float64(r.CommitIndex()))
 	s.gauge("raft_applied_index", "Index of the newest entry that this server has applied.", float64(r.AppliedIndex()))
 	last := r.LastContact()
 	if leads {
