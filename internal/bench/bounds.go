@@ -32,7 +32,7 @@ func bounds() []bound {
 		{"hook", ratio, 0.02, "writes that do not concern the drainer: the feed's hook, to the write on bare go-memdb"},
 		{"changed/rows", "extra-rows", 0, "a changed allocation: rows the drainer reads beyond those of the smallest cluster"},
 		{"changed/history", "extra-rows", 0, "a changed allocation: rows the drainer reads for ended allocations"},
-		{"changed/cpu", ratio, 2, "a changed allocation: write and step, to the write alone"},
+		{"changed/cpu", ratio, 3, "a changed allocation: write and step, to the write alone"},
 		{"other-writes", ratio, 0.05, "a write that changes no count of its group: keeping the counts, to the write on bare go-memdb"},
 		{"idle", "writes", 0, "idle drains: writes in ten minutes"},
 		{"idle", "steps", 0, "idle drains: steps in ten minutes"},
