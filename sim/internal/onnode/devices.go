@@ -64,7 +64,7 @@ func (l *ledger) reserves(n *machine.Node, task client.TaskRef, kind cluster.Dev
 			l.find("N8 not healthy", task.Alloc, "%s/%s is reserved for %s, and no device plugin has reported it as healthy", kind, id, task.ID)
 		}
 		for _, row := range n.Devices().Rows() {
-			if row.Kind == kind && row.ID == id && row.Owner != task.ID && exists(n, row.Owner) {
+			if row.Kind == kind && row.ID == id && row.Owner != task.ID && l.holds(n, row.Owner) {
 				l.find("N8 two owners", task.Alloc, "%s/%s is reserved for %s, and %s has it", kind, id, task.ID, row.Owner)
 			}
 		}
@@ -72,14 +72,20 @@ func (l *ledger) reserves(n *machine.Node, task client.TaskRef, kind cluster.Dev
 }
 
 // exists reports whether the cgroup or a process of a start is on the machine.
-func exists(n *machine.Node, id driver.TaskID) bool {
+func exists(n *machine.Node, id driver.TaskID) bool { return isThere(n, id, func(*scripted.Process) bool { return true }) }
+
+// holds is like exists, apart from processes that only a driver with trouble can end.
+func (l *ledger) holds(n *machine.Node, id driver.TaskID) bool {
+	return isThere(n, id, func(p *scripted.Process) bool { return !l.abandoned(p) })
+}
+
+// isThere reports whether the cgroup of a start, or a process of it that counts, is on the machine.
+func isThere(n *machine.Node, id driver.TaskID, counts func(*scripted.Process) bool) bool {
 	alloc, task := split(id)
 	if slices.Contains(n.Machine().Cgroups(), string(alloc)+":"+task) {
 		return true
 	}
-	return lives(n, func(p scripted.Process) bool {
-		return p.Task == id && p.Kind != scripted.ShimProcess
-	})
+	return lives(n, func(p scripted.Process) bool { return p.Task == id && p.Kind != scripted.ShimProcess && counts(&p) })
 }
 
 // split returns the allocation and the task of a start.
@@ -142,7 +148,7 @@ func (l *ledger) deviceIsSick(n *machine.Node, p *scripted.Process) bool {
 // devicesAreFree judges N3 for the devices of an allocation that is reported as terminal.
 func (l *ledger) devicesAreFree(n *machine.Node, id cluster.AllocID, status cluster.ClientStatus) {
 	for _, row := range n.Devices().Rows() {
-		if alloc, _ := split(row.Owner); alloc == id && exists(n, row.Owner) {
+		if alloc, _ := split(row.Owner); alloc == id && l.holds(n, row.Owner) {
 			l.find("N3 not the truth", id, "it is reported as %s, and %s has %s", status, row.Owner, row.Path())
 		}
 	}
