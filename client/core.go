@@ -234,7 +234,9 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	}
 	if alloc.ClientTerminal() {
 		c.releaseLost(alloc)
-		return
+		if !alloc.Unconfirmed() {
+			return
+		}
 	}
 	a := newAllocRunner(c, &Record{
 		Alloc: alloc, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,

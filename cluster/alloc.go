@@ -73,6 +73,13 @@ type Allocation struct {
 	// DeploymentStatus is the verdict on the allocation's health, or nil.
 	DeploymentStatus *DeploymentStatus
 
+	// AwaySince is when the servers lost contact with the node of a lost or unknown allocation:
+	// [Node.AwaySince], or the time of the plan if the node does not exist. Zero is unknown.
+	AwaySince time.Time `codec:",omitempty"`
+	// ConfirmedAt is when an entry confirmed that a lost allocation has ended, because enough time had
+	// passed or because an operator confirmed it. Zero is not confirmed.
+	ConfirmedAt time.Time `codec:",omitempty"`
+
 	// CreateTime is when the plan that placed the allocation was proposed.
 	CreateTime time.Time
 	// ModifyTime is when a server or client last wrote the allocation.
@@ -219,12 +226,13 @@ func (a *Allocation) Progress() Progress {
 }
 
 // Bare returns a copy without the fields that only describe writes: descriptions, states of tasks,
-// and the times and indexes of the last write and verdict. No decision reads them. The copy shares Job and
+// AwaySince, and the times and indexes of the last write and verdict. No decision reads them. The copy shares Job and
 // DeploymentStatus.Healthy with a.
 func (a *Allocation) Bare() *Allocation {
 	c := *a
 	c.DesiredDescription, c.ClientDescription = "", ""
 	c.TaskStates = nil
+	c.AwaySince = time.Time{}
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = time.Time{}, 0, 0
 	if d := a.DeploymentStatus; d != nil {
 		c.DeploymentStatus = &DeploymentStatus{Healthy: d.Healthy, Canary: d.Canary}
@@ -242,6 +250,7 @@ func (a *Allocation) EqualForDecisions(o *Allocation) bool {
 	c := *a
 	c.DesiredDescription, c.ClientDescription = o.DesiredDescription, o.ClientDescription
 	c.TaskStates = o.TaskStates
+	c.AwaySince = o.AwaySince
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = o.ModifyTime, o.ModifyIndex, o.AllocModifyIndex
 	c.DeploymentStatus = o.DeploymentStatus
 	return c == *o
@@ -262,6 +271,9 @@ func (a *Allocation) NeededVersion() Version {
 	}
 	if a.VolumeHolds != nil {
 		needed = max(needed, VersionOfVolumes)
+	}
+	if !a.AwaySince.IsZero() || !a.ConfirmedAt.IsZero() {
+		needed = max(needed, VersionOfConfirmation)
 	}
 	return needed
 }

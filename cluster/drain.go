@@ -68,6 +68,9 @@ const (
 	OutcomeNone Outcome = ""
 	// OutcomeComplete: everything that had to leave left in its own time.
 	OutcomeComplete Outcome = "complete"
+	// OutcomeUnconfirmed: as OutcomeComplete, but nothing confirms that some allocations have ended.
+	// Their tasks may still run on the node.
+	OutcomeUnconfirmed Outcome = "unconfirmed"
 	// OutcomeDeadlineReached: the deadline marked something.
 	OutcomeDeadlineReached Outcome = "deadline reached"
 	// OutcomeForced: force marked something.
@@ -114,10 +117,45 @@ type Drain struct {
 	// VolumesLeft are the volumes that allocations which had to leave still had on the node when the
 	// drain ended, as far as the servers had reports, or nil. They are shared and never written to.
 	VolumesLeft *VolumeHolds `codec:",omitempty"`
+	// Unconfirmed are the allocations that had to leave and whose end nothing confirms, or nil if
+	// there were none when the drain ended. It is shared and never written to.
+	Unconfirmed *UnconfirmedAllocs `codec:",omitempty"`
 
 	CreateIndex uint64
 	// EndIndex is the raft index of the entry that ended the drain, or zero.
 	EndIndex uint64
+}
+
+// UnconfirmedAllocs are the allocations of an ended drain whose tasks may still run on the node,
+// although the servers gave them up as lost or deleted their rows.
+type UnconfirmedAllocs struct {
+	// Count falls when the node reports an end, when time confirms one, or when an operator confirms
+	// the drain. It contains PurgedRunning, which only an operator confirms.
+	Count int
+	// Allocs are the first [MaxUnconfirmedNames] of them by id, without the purged ones.
+	Allocs []AllocID
+	// ConfirmedAt is when Count fell to zero, or zero.
+	ConfirmedAt time.Time
+	// ConfirmedBy is the operator who confirmed the drain, or empty.
+	ConfirmedBy string
+}
+
+// MaxUnconfirmedNames bounds the allocations that a record names.
+const MaxUnconfirmedNames = 20
+
+// CountUnconfirmed is the number of allocations whose end nothing confirms yet.
+func (d *Drain) CountUnconfirmed() int {
+	if d.Unconfirmed == nil {
+		return 0
+	}
+	return d.Unconfirmed.Count
+}
+
+// CountsUnconfirmed reports whether the record of the drain counts a lost allocation of its node that
+// nothing confirms. The drain may run, or its record counts those that were lost when it ended: after
+// a loss the servers write the row no more for the client, so AllocModifyIndex is that of the loss.
+func (d *Drain) CountsUnconfirmed(a *Allocation) bool {
+	return a.NodeID == d.NodeID && d.Leaves(a.Stage()) && a.Unconfirmed() && (d.EndIndex == 0 || a.AllocModifyIndex <= d.EndIndex)
 }
 
 // MaxDrainKeys bounds the idempotency keys one drain remembers. The oldest is
@@ -132,7 +170,7 @@ const (
 	MaxDrainRecords = 10_000
 )
 
-// Copy returns a copy that shares nothing with d that either may write to: only VolumesLeft.
+// Copy returns a copy that shares only VolumesLeft and Unconfirmed with d: these are never written to.
 func (d *Drain) Copy() *Drain {
 	if d == nil {
 		return nil

@@ -82,6 +82,8 @@ func (n *Node) CheckDrivers() error {
 func (n *Node) NeededVersion() Version {
 	switch {
 	case n == nil:
+	case !n.AwaySince.IsZero():
+		return VersionOfConfirmation
 	case len(n.StoragePlugins) > 0 || n.VolumeAllowance != 0 || n.HoldLimit != 0:
 		return VersionOfVolumes
 	case len(n.Devices) > 0:
@@ -92,13 +94,16 @@ func (n *Node) NeededVersion() Version {
 	return MinVersion
 }
 
-// At returns the node without the devices and storage plugins that a cluster version does not have. It returns
+// At returns the node without the fields that a cluster version does not have. It returns
 // the node itself if it has none.
 func (n *Node) At(v Version) *Node {
 	if n.NeededVersion() <= v {
 		return n
 	}
 	c := n.Copy()
+	if v < VersionOfConfirmation {
+		c.AwaySince = time.Time{}
+	}
 	if v < VersionOfDevices {
 		c.Devices = nil
 	}

@@ -85,6 +85,9 @@ type Node struct {
 	StatusUpdatedAt int64
 	// StatusChangedAt is when Status last took another value, or zero.
 	StatusChangedAt time.Time
+	// AwaySince is when the servers last lost contact with the node, or zero while it is reachable.
+	// A change from disconnected to down keeps it.
+	AwaySince time.Time `codec:",omitempty"`
 	// Events are the last [MaxNodeEvents], oldest first.
 	Events []NodeEvent
 
@@ -214,6 +217,7 @@ const (
 	EventNodeIneligible        = "Node marked as ineligible for scheduling"
 	EventDetailDeadlineReached = "deadline_reached"
 	EventDetailVolumesLeft     = "volumes_left"
+	EventDetailUnconfirmed     = "unconfirmed"
 )
 
 // cloneMap distinguishes a nil map from an empty one.

@@ -21,12 +21,14 @@ import (
 //	5  the entry with which an operator stops one allocation
 //	6  devices of nodes, requests of tasks for devices, and the devices of an allocation
 //	7  volumes, claims, storage plugins of nodes, and what a group requests of volumes
+//	8  allocations whose end nothing confirms: since when they are away, when time or an operator
+//	   confirmed them, how many of them the record of a drain counts, and the outcome unconfirmed
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
 const (
 	MinVersion Version = 1
-	MaxVersion Version = 7
+	MaxVersion Version = 8
 )
 
 // VersionOfDrivers is the first cluster version with the fields of real clients.
@@ -40,6 +42,10 @@ const VersionOfDevices Version = 6
 
 // VersionOfVolumes is the first cluster version with volumes.
 const VersionOfVolumes Version = 7
+
+// VersionOfConfirmation is the first cluster version in which the record of a drain counts the
+// allocations whose end nothing confirms.
+const VersionOfConfirmation Version = 8
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

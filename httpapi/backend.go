@@ -128,6 +128,9 @@ type Reader interface {
 // refused.
 type Writer interface {
 	UpdateDrain(context.Context, cluster.DrainUpdate) (cluster.DrainWritten, error)
+	// ConfirmDrain confirms that no task of an ended drain runs on its node. by is the operator. The
+	// error wraps [ErrInUse] while the drain runs.
+	ConfirmDrain(ctx context.Context, id cluster.DrainID, by string) (cluster.Written, error)
 	UpdateEligibility(context.Context, cluster.NodeID, cluster.Eligibility) (cluster.Written, error)
 	PurgeNode(context.Context, cluster.NodeID) (cluster.Written, error)
 	EvaluateNode(context.Context, cluster.NodeID) (cluster.Written, error)

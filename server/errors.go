@@ -36,6 +36,8 @@ func Classify(err error) error {
 		{statestore.ErrAllocNotFound, httpapi.ErrNotFound},
 		{statestore.ErrVolumeNotFound, httpapi.ErrNotFound},
 		{statestore.ErrClaimNotFound, httpapi.ErrNotFound},
+		{statestore.ErrDrainNotFound, httpapi.ErrNotFound},
+		{statestore.ErrDrainRuns, httpapi.ErrInUse},
 		{statestore.ErrNodeDraining, httpapi.ErrNodeDraining},
 		{statestore.ErrNodeSecret, httpapi.ErrForbidden},
 	} {

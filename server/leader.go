@@ -79,7 +79,7 @@ func (l *leader) begin() (end func()) {
 	var running sync.WaitGroup
 	running.Go(func() { sched.Run(ctx) })
 	running.Go(func() { l.collect(ctx, store) })
-	running.Go(func() { l.releaseClaims(ctx, store) })
+	running.Go(func() { l.release(ctx, store) })
 	if l.config.Controllers != nil {
 		running.Go(func() { l.callControllers(ctx, store) })
 	}

@@ -4,50 +4,74 @@ import (
 	"context"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// releaseInterval is how often the leader checks which claims of volumes are over. A claim on an
-// unreachable node is freed so much later at most.
+// releaseInterval is how often the leader checks what time alone ends on unreachable nodes. A claim is
+// freed, and a stop is confirmed, so much later at most.
 const releaseInterval = 5 * time.Second
 
-// releaseClaims frees claims of volumes on nodes that the servers cannot reach, when the nodes
-// must have stopped the allocations, until the term ends. It writes nothing while there are none.
-func (l *leader) releaseClaims(ctx context.Context, store *statestore.Store) {
-	logger := l.config.Logger.Named("volumes")
+// release frees claims of volumes on nodes that the servers cannot reach, and confirms the ends of
+// allocations on them, when the nodes must have stopped the allocations. It runs until the term ends.
+// It writes nothing while there are none.
+func (l *leader) release(ctx context.Context, store *statestore.Store) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	began := time.Now()
+	r := releaser{leader: l, logger: l.config.Logger.Named("release"), began: time.Now()}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
-		now := time.Now()
-		if !volumes.AnyExpires(store.Snapshot().WorkView()) {
-			began = now
-		}
-		now = slower(began, now, now.Sub(began))
-		if changes := volumes.Expired(store.Snapshot().WorkView(), now); len(changes) > 0 {
-			m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: now, Changes: changes}}
-			switch done, _, err := shims.Apply(ctx, l.own, m); {
-			case err == nil:
-				logger.Info("freed claims of volumes on unreachable nodes", "claims", len(changes)-len(done.Refused), "refused", len(done.Refused))
-			case ctx.Err() == nil:
-				logger.Warn("claims of volumes on unreachable nodes could not be freed, and the leader retries", "claims", len(changes), "error", err)
-			}
-		}
+		r.step(ctx, store.Snapshot(), time.Now())
 		timer.Reset(releaseInterval)
 	}
 }
 
-// slower returns the time to a claim that may have waited since began: now, but not later than the time
+// releaser is the memory of [leader.release].
+type releaser struct {
+	leader *leader
+	logger hclog.Logger
+	// began is when something began to wait, or the time of the last step.
+	began time.Time
+}
+
+func (r *releaser) step(ctx context.Context, state *statestore.Snapshot, now time.Time) {
+	_, waits := lifecycle.StoppedNodes(state.DrainView(), state.Drains(), now, 0)
+	if !waits && !volumes.AnyExpires(state.WorkView()) {
+		r.began = now
+		return
+	}
+	now = slower(r.began, now, now.Sub(r.began))
+	if changes := volumes.Expired(state.WorkView(), now); len(changes) > 0 {
+		m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: now, Changes: changes}}
+		switch done, _, err := shims.Apply(ctx, r.leader.own, m); {
+		case err == nil:
+			r.logger.Info("freed claims of volumes on unreachable nodes", "claims", len(changes)-len(done.Refused), "refused", len(done.Refused))
+		case ctx.Err() == nil:
+			r.logger.Warn("claims of volumes on unreachable nodes could not be freed, and the leader retries", "claims", len(changes), "error", err)
+		}
+	}
+	if nodes, _ := lifecycle.StoppedNodes(state.DrainView(), state.Drains(), now, shims.MaxConfirmedNodes); len(nodes) > 0 {
+		switch _, _, err := shims.Apply(ctx, r.leader.own, &shims.ConfirmStops{At: now, Nodes: nodes}); {
+		case err == nil:
+			r.logger.Info("confirmed the ends of lost allocations: their nodes have stopped them by themselves", "nodes", len(nodes))
+		case ctx.Err() == nil:
+			r.logger.Warn("the ends of lost allocations could not be confirmed, and the leader retries", "nodes", len(nodes), "error", err)
+		}
+	}
+}
+
+// slower returns the time to a wait that may have begun at began: now, but not later than the time
 // that has passed by the monotonic clock. If the clock of the leader is set forward, a claim is not
-// freed while its node may still write.
+// freed, and a stop not confirmed, while the node may still run the allocation.
 func slower(began, now time.Time, passed time.Duration) time.Time {
 	began, now = began.Round(0), now.Round(0) // compared as clocks show them
 	if steady := began.Add(passed); steady.Before(now) {

@@ -10,7 +10,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 )
@@ -86,6 +85,6 @@ func writerOnADownNode(t *testing.T, servers int) (*server.Group, *cluster.Volum
 		_, err := s.Requests().UpdateNodeStatus(ctx, first.Node, cluster.NodeDown)
 		return err
 	})
-	waits := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + volumes.ReleaseMargin
+	waits := group.Disconnect.StopOnClientAfter + g.Leader().Store().Snapshot().Alloc(first.Alloc).StopTime() + cluster.StopMarginOfNode
 	return g, first, waits
 }

@@ -209,6 +209,14 @@ func (r Requests) UpdateDrain(ctx context.Context, u cluster.DrainUpdate) (done 
 	return cluster.DrainWritten{Written: w, DrainResult: response.DrainResult}, err
 }
 
+// ConfirmDrain confirms that no task of an ended drain runs on its node. by is the operator. The error
+// is [statestore.ErrDrainNotFound] or [statestore.ErrDrainRuns], or wraps [cluster.ErrVersion].
+func (r Requests) ConfirmDrain(ctx context.Context, id cluster.DrainID, by string) (w cluster.Written, err error) {
+	defer classify(&err)
+	_, index, err := apply(ctx, r, &shims.ConfirmDrain{At: r.Now(), Drain: id, By: by})
+	return written(index, nil, err)
+}
+
 // ReportAllocs writes the reports of clients; one call may hold those of many clients. It leaves
 // out reports of allocations that do not exist or are on another node. If no report is left it
 // writes nothing, and the index is zero.

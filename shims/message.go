@@ -30,6 +30,9 @@ const (
 	CollectType MessageType = 101
 	// AllocStopType does not exist in Nomad.
 	AllocStopType MessageType = 102
+	// ConfirmStopsType and ConfirmDrainType do not exist in Nomad.
+	ConfirmStopsType MessageType = 103
+	ConfirmDrainType MessageType = 104
 	// The types of volumes do not exist in Nomad.
 	VolumeRegisterType   MessageType = 110
 	VolumeDeregisterType MessageType = 111
@@ -58,7 +61,7 @@ func (t MessageType) String() string {
 // [NodeRegister], [NodeDeregister], [NodeUpdateStatus], [NodeUpdateEligibility], [NodeUpdateDrain],
 // [JobRegister], [JobDeregister], [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
 // [AllocUpdateDesiredTransition], [NodesDrainComplete], [RaiseClusterVersion], [Collect],
-// [AllocStop], [VolumeRegister], [VolumeDeregister], [VolumeDetach] and [ClaimUpdate], each as a
+// [AllocStop], [ConfirmStops], [ConfirmDrain], [VolumeRegister], [VolumeDeregister], [VolumeDetach] and [ClaimUpdate], each as a
 // pointer.
 //
 // A message carries every time and id that its effect needs, because the FSM reads neither
@@ -115,6 +118,10 @@ func newMessage(t MessageType) Message {
 		return new(Collect)
 	case AllocStopType:
 		return new(AllocStop)
+	case ConfirmStopsType:
+		return new(ConfirmStops)
+	case ConfirmDrainType:
+		return new(ConfirmDrain)
 	case VolumeRegisterType:
 		return new(VolumeRegister)
 	case VolumeDeregisterType:

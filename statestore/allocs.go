@@ -25,6 +25,7 @@ import (
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 	edits := editAllocs(&t.rows)
 	cuts := versionIn(t.rows.tables) >= cluster.VersionOfDrivers
+	var confirmed []confirmation
 	for _, r := range reports {
 		a := edits.row(r.Alloc)
 		if a == nil || a.NodeID != r.Node {
@@ -50,13 +51,20 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 			holds.Equal(a.VolumeHolds) {
 			continue
 		}
+		if a.Unconfirmed() {
+			confirmed = append(confirmed, confirmation{a, r.At})
+		}
 		c := edits.edit(a, r.At.UTC())
+		c.AwaySince = time.Time{}
 		c.ClientStatus, c.ClientDescription, c.TaskStates, c.VolumeHolds = r.ClientStatus, r.ClientDescription, states, holds
 		if verdict {
 			judge(c, r, t.rows.written.index)
 		}
 	}
 	edits.write()
+	if confirmed != nil {
+		confirmations{&t.rows}.lower(confirmed)
+	}
 }
 
 // MigrateAlloc marks an allocation to leave its node, without a drain. The scheduler stops it and

@@ -26,6 +26,11 @@ func (v DrainView) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) i
 	return scan[cluster.Allocation](v.tables, TableAllocs, indexNode, liveOnNode(n, s, leaving))
 }
 
+// Unconfirmed yields the node's allocations that are [cluster.Allocation.Unconfirmed], by id.
+func (v DrainView) Unconfirmed(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return scan[cluster.Allocation](v.tables, TableAllocs, indexNode, unconfirmedOnNode(n))
+}
+
 // Consumers counts the node's allocations of [cluster.StageConsumers] that are
 // not client-terminal.
 func (v DrainView) Consumers(id cluster.NodeID) int { return usageOf(v.tables, id).Consumers }

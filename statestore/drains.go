@@ -65,6 +65,7 @@ func nodeInDrain(t *tables, id cluster.DrainID) *cluster.Node {
 
 // cancelDrain ends the node's drain on the operator's request.
 func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainResult {
+	t.ConfirmStops(n.ID, u.At)
 	c := lifecycle.CancelDrain(t.State().DrainView(), n, u, t.rows.written.index)
 	before := make([]*cluster.Allocation, len(c.Withdrawn))
 	for i, a := range c.Withdrawn {
@@ -100,6 +101,9 @@ func (t *Txn) CompleteDrains(at time.Time, endings []rules.Ending) {
 // recordDrain writes the record of an ended drain. It deletes the oldest records above
 // [cluster.MaxDrainRecordsPerNode] and [cluster.MaxDrainRecords].
 func (t *rowWrites) recordDrain(d *cluster.Drain) {
+	if versionIn(t.tables) < cluster.VersionOfConfirmation {
+		d.Unconfirmed = nil
+	}
 	put(t, TableDrains, nil, d)
 	t.counters.Records++
 	if oldest := t.oldestBeyond(d.NodeID); oldest != nil {

@@ -50,7 +50,7 @@ func whole(j *cluster.Job) error {
 func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
 	before := t.State().Job(k)
 	if purge {
-		return t.purgeJob(k, before)
+		return purgeJob(t, k, before)
 	}
 	if before == nil {
 		return ErrJobNotFound
@@ -64,13 +64,13 @@ func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
 
 // purgeJob deletes a job with its allocations and evaluations. The job itself may be gone
 // already.
-func (t *Txn) purgeJob(k cluster.JobKey, j *cluster.Job) error {
+func purgeJob(t *Txn, k cluster.JobKey, j *cluster.Job) error {
 	allocs := slices.Collect(t.State().AllocsByJob(k))
 	evals := slices.Collect(t.State().EvalsByJob(k))
 	if j == nil && len(allocs) == 0 && len(evals) == 0 {
 		return ErrJobNotFound
 	}
-	t.countPurged(allocs)
+	countPurged(t, allocs)
 	for _, a := range allocs {
 		t.rows.putAlloc(a, nil)
 	}
@@ -85,10 +85,11 @@ func (t *Txn) purgeJob(k cluster.JobKey, j *cluster.Job) error {
 
 // countPurged counts purged allocations whose tasks may still run in the drains of their
 // nodes.
-func (t *Txn) countPurged(allocs []*cluster.Allocation) {
+func countPurged(t *Txn, allocs []*cluster.Allocation) {
 	nodes := editDrainingNodes(&t.rows)
 	for _, a := range allocs {
-		if live(a) && nodes.row(a.NodeID) != nil {
+		counts := live(a) || a.Unconfirmed() && versionIn(t.rows.tables) >= cluster.VersionOfConfirmation
+		if counts && nodes.row(a.NodeID) != nil {
 			lifecycle.CountPurged(nodes.edit(a.NodeID), a, t.rows.written.index)
 		}
 	}

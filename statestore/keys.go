@@ -129,13 +129,15 @@ func groupKey(g cluster.GroupKey) key {
 func allocID(a *cluster.Allocation) key { return idKey(a.ID) }
 
 // allocByNode orders a node's allocations: those that are not client-terminal first, by
-// stage and by whether they are leaving. Each combination is one range.
+// stage and by whether they are leaving, then the unconfirmed ones. Each combination is one range.
 func allocByNode(a *cluster.Allocation) key {
 	if a.ClientTerminal() {
-		return newKey(a.NodeID).bool(true)
+		return newKey(a.NodeID).bool(true).bool(!a.Unconfirmed())
 	}
 	return liveOnNode(a.NodeID, a.Stage(), a.Leaving())
 }
+
+func unconfirmedOnNode(n cluster.NodeID) key { return newKey(n).bool(true).bool(false) }
 
 func liveOnNode(n cluster.NodeID, s cluster.Stage, leaving bool) key {
 	return newKey(n).bool(false).byte(byte(s)).bool(leaving)

@@ -53,6 +53,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if before != nil && before.Status == after.Status {
 		after.StatusChangedAt = before.StatusChangedAt
 	}
+	after.AwaySince = awaySince(t.rows.tables, before, after)
 	after.StatusUpdatedAt = at.Unix()
 	after.ModifyIndex = t.rows.written.index
 	t.rows.putNode(before, after)
@@ -72,6 +73,7 @@ func (t *Txn) UpdateNodeStatus(id cluster.NodeID, status cluster.NodeStatus, at 
 	after := touchNode(before, at, t.rows.written.index)
 	if status != before.Status {
 		changeStatus(after, status, at.UTC(), t.rows.written.index)
+		after.AwaySince = awaySince(t.rows.tables, before, after)
 	}
 	t.rows.putNode(before, after)
 	return nil
@@ -95,6 +97,20 @@ func changeStatus(n *cluster.Node, status cluster.NodeStatus, at time.Time, inde
 	}
 	n.Status = status
 	n.StatusChangedAt = at
+}
+
+// awaySince returns since when the servers have no contact with a node whose status is written, or
+// zero. before is the stored row, or nil.
+func awaySince(t *tables, before, after *cluster.Node) time.Time {
+	switch {
+	case after.Reachable() || versionIn(t) < cluster.VersionOfConfirmation:
+		return time.Time{}
+	case before == nil || before.Reachable():
+		return after.StatusChangedAt
+	case before.AwaySince.IsZero(): // an older server has written the row
+		return before.StatusChangedAt
+	}
+	return before.AwaySince
 }
 
 // UpdateNodeEligibility sets whether a scheduler may place allocations on the node. If the node has
@@ -138,6 +154,7 @@ func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster
 			}
 			continue
 		}
+		t.ConfirmStops(id, at)
 		if record := lifecycle.NodeGone(t.State().DrainView(), n, at, t.rows.written.index); record != nil {
 			record.VolumesLeft = volumesLeft(t, record)
 			t.rows.recordDrain(record)

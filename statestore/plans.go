@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -78,6 +79,7 @@ func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 		}
 		c := w.edit(a)
 		c.ClientStatus, c.ClientDescription = cluster.ClientUnknown, s.Description
+		w.noteAway(c)
 		return
 	}
 	lost := s.Lost && !a.ClientTerminal()
@@ -91,6 +93,18 @@ func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 	}
 	if lost {
 		c.ClientStatus = cluster.ClientLost
+		w.noteAway(c)
+	}
+}
+
+// noteAway writes since when the servers have no contact with the node of a lost or unknown allocation.
+func (w *planWriter) noteAway(a *cluster.Allocation) {
+	if versionIn(w.txn.rows.tables) < cluster.VersionOfConfirmation || !a.AwaySince.IsZero() {
+		return
+	}
+	a.AwaySince = w.at
+	if n := w.txn.State().Node(a.NodeID); n != nil && !n.Reachable() {
+		a.AwaySince = cmp.Or(n.AwaySince, n.StatusChangedAt, w.at)
 	}
 }
 

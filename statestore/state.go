@@ -130,8 +130,8 @@ func (s State) Drains() iter.Seq[*cluster.Drain] {
 
 // DrainsByNode yields the records of a node's ended drains, oldest first. The node may be
 // deleted.
-func (s State) DrainsByNode(id cluster.NodeID) iter.Seq[*cluster.Drain] {
-	return scan[cluster.Drain](s.tables, TableDrains, indexNode, newKey(id))
+func (l lists) DrainsByNode(id cluster.NodeID) iter.Seq[*cluster.Drain] {
+	return scan[cluster.Drain](l.tables, TableDrains, indexNode, newKey(id))
 }
 
 // DrainRecord returns the record of an ended drain, or nil if the drain runs, never existed,
@@ -141,8 +141,8 @@ func (s State) DrainRecord(id cluster.DrainID) *cluster.Drain {
 }
 
 // AllocsByNode yields a node's allocations: first those that are not client-terminal, by
-// stage, by whether they are leaving, and by id; then the others by id. The node need not
-// exist.
+// stage, by whether they are leaving, and by id; then the unconfirmed ones by id; then the others by
+// id. The node need not exist.
 func (s State) AllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
 	return scan[cluster.Allocation](s.tables, TableAllocs, indexNode, newKey(id))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -222,7 +221,7 @@ func TestClaim_NodeDeletedWithALeftMount(t *testing.T) {
 	must.True(t, deleted.Equal(w.claim("a").NodeGoneAt))
 	must.EqOp(t, w.index, w.claim("a").ModifyIndex)
 	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
-	w.now = deleted.Add(10*time.Minute + 5*time.Second + allowance + volumes.ReleaseMargin - 2*time.Second)
+	w.now = deleted.Add(10*time.Minute + 5*time.Second + allowance + cluster.StopMarginOfNode - 2*time.Second)
 	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
 
 	// Its client registers the node again. Then only the client frees the claim.
@@ -230,7 +229,7 @@ func TestClaim_NodeDeletedWithALeftMount(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	must.Eq(t, "its node may still use the volume", w.change("a", "n1", cluster.CauseUnreachable))
 	w.write(func(x *statestore.Txn) { must.SliceEmpty(t, x.DeleteNodes([]cluster.NodeID{"n1"}, w.now)) })
-	w.now = w.now.Add(10*time.Minute + 5*time.Second + allowance + volumes.ReleaseMargin - time.Second)
+	w.now = w.now.Add(10*time.Minute + 5*time.Second + allowance + cluster.StopMarginOfNode - time.Second)
 	must.Eq(t, "", w.change("a", "n1", cluster.CauseUnreachable))
 	must.SliceEmpty(t, w.claimStates())
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ReleaseMargin is an additional wait before the leader frees a claim on an unreachable node, after
-// the time that the client needs to stop the allocation. It covers differences of clocks. It is a
-// constant, because all servers must use the same value.
-const ReleaseMargin = time.Minute
-
 // Expiry is when the leader frees a claim on a node that the servers cannot reach.
 type Expiry struct {
 	// At is when the claim is freed, or zero for never.
@@ -28,11 +23,10 @@ func (e Expiry) Passed(now time.Time) bool { return !e.At.IsZero() && !now.Befor
 // allocation and node is its node; both may be nil. If the servers reach the node, only its client
 // frees the claim.
 //
-// If a second user could damage the volume, the claim is freed when the node must have stopped
-// the allocation, by its client or by the watchdog: the group has StopOnClientAfter, and this time, the stop time and [ReleaseMargin]
-// have passed since the last answered heartbeat. The state does not contain heartbeats. It contains
-// the time when the servers marked the node down, or when its row was deleted, and this is later
-// than the heartbeat. All leaders count from that time, so a new leader continues. If a second user
+// If a second user could damage the volume, the claim is freed when the node must have stopped the
+// allocation: see [cluster.Allocation.StoppedByNodeAt]. The node counts from the last answered
+// heartbeat. The state does not contain heartbeats. It contains the time when the servers marked the
+// node down, or when its row was deleted, and this is later than the heartbeat. All leaders count from that time, so a new leader continues. If a second user
 // does no harm, the claim is freed when the allocation is lost.
 func ExpiryOf(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.Node) Expiry {
 	if node.Reachable() {
@@ -59,8 +53,7 @@ func ExpiryOf(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.N
 	if since.IsZero() {
 		return Expiry{Why: where + " since an unknown time: only volume detach -force frees the claim"}
 	}
-	// Added one by one, because the sum of durations may overflow.
-	at := since.Add(g.Disconnect.StopOnClientAfter).Add(stopTime).Add(ReleaseMargin)
+	at := alloc.StoppedByNodeAt(since, stopTime)
 	return Expiry{At: at, Why: fmt.Sprintf("%s, and the leader frees the claim at %s: the node itself has stopped the allocation by then", where, at.UTC().Format(time.RFC3339))}
 }
 

@@ -23,7 +23,7 @@ func TestUnreachable(t *testing.T) {
 		node  *cluster.Node
 	}
 	const after = 10 * time.Minute
-	waits := after + 12*time.Second + volumes.ReleaseMargin
+	waits := after + 12*time.Second + cluster.StopMarginOfNode
 	for name, test := range map[string]struct {
 		edit func(*world)
 		// want is the time after epoch, or zero for never. why is a part of the reason.

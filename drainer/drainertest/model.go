@@ -40,6 +40,10 @@ func (m *model) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter
 	}, byAllocID)
 }
 
+func (m *model) Unconfirmed(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return chosen(m.allocs, func(a *cluster.Allocation) bool { return a.NodeID == n && a.Unconfirmed() }, byAllocID)
+}
+
 func (m *model) Consumers(n cluster.NodeID) int {
 	count := 0
 	//lint:order a count

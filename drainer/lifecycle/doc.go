@@ -7,6 +7,7 @@
 //	entry of ends      ──▶ rules.RecheckCompletions ──▶ EndDrain, for each ending
 //	node deleted       ──▶ NodeGone
 //	job purged         ──▶ CountPurged
+//	ends confirmed     ──▶ Confirm · ConfirmByOperator, for each record of the node
 //
 // # Duties of the store
 //

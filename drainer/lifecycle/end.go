@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"maps"
+	"strconv"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -16,23 +17,31 @@ func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (afte
 		return nil, nil
 	}
 	at = at.UTC()
-	var details map[string]string
-	if e.Outcome == cluster.OutcomeDeadlineReached || e.Outcome == cluster.OutcomeForced {
-		details = map[string]string{cluster.EventDetailDeadlineReached: "true"}
-	}
-	if left := e.VolumesLeft.Names(volumesInEvent); left != "" {
-		if details == nil {
-			details = map[string]string{}
-		}
-		details[cluster.EventDetailVolumesLeft] = left
-	}
 	after = touch(n, at, index)
 	after.Drain = nil
 	after.LastDrain = lastDrain(n, cluster.DrainStatusComplete, at, nil, "")
-	appendEvent(after, cluster.EventDrainComplete, details, at, index)
-	ended = record(n, e.Outcome, e.StillStopping, at, index)
+	appendEvent(after, cluster.EventDrainComplete, endDetails(e), at, index)
+	ended = record(n, e.Outcome, e.StillStopping, e.Unconfirmed, at, index)
 	ended.VolumesLeft = e.VolumesLeft
 	return after, ended
+}
+
+// endDetails returns the details of the event of a drain's end, or nil.
+func endDetails(e rules.Ending) map[string]string {
+	details := map[string]string{}
+	if e.Outcome == cluster.OutcomeDeadlineReached || e.Outcome == cluster.OutcomeForced {
+		details[cluster.EventDetailDeadlineReached] = "true"
+	}
+	if left := e.VolumesLeft.Names(volumesInEvent); left != "" {
+		details[cluster.EventDetailVolumesLeft] = left
+	}
+	if e.Unconfirmed != nil {
+		details[cluster.EventDetailUnconfirmed] = strconv.Itoa(e.Unconfirmed.Count)
+	}
+	if len(details) == 0 {
+		return nil
+	}
+	return details
 }
 
 // volumesInEvent bounds the volumes that the event of a drain's end names, because a node keeps
@@ -46,14 +55,14 @@ func NodeGone(v rules.View, n *cluster.Node, at time.Time, index uint64) *cluste
 	if !n.Draining() {
 		return nil
 	}
-	return record(n, cluster.OutcomeNodeGone, rules.CountLeft(v, n), at.UTC(), index)
+	return record(n, cluster.OutcomeNodeGone, rules.CountLeft(v, n), rules.Unconfirmed(v, n.Drain), at.UTC(), index)
 }
 
 // record returns the record of the node's drain, which ends now.
-func record(n *cluster.Node, o cluster.Outcome, stillStopping int, at time.Time, index uint64) *cluster.Drain {
+func record(n *cluster.Node, o cluster.Outcome, stillStopping int, u *cluster.UnconfirmedAllocs, at time.Time, index uint64) *cluster.Drain {
 	d := n.Drain.Copy()
 	d.NodeName = n.Name
-	d.Outcome, d.EndedAt, d.StillStopping = o, at, stillStopping
+	d.Outcome, d.EndedAt, d.StillStopping, d.Unconfirmed = o, at, stillStopping, u
 	d.EndIndex = index
 	return d
 }

@@ -18,11 +18,13 @@ type View struct {
 	allocs    map[cluster.AllocID]*cluster.Allocation
 	onNode    map[place][]*cluster.Allocation
 	consumers map[cluster.NodeID]int
-	inGroup   map[cluster.GroupKey][]*cluster.Allocation
-	changing  map[cluster.GroupKey][]*cluster.Allocation
-	healthy   map[cluster.GroupKey]int
-	marked    map[cluster.DrainID][]*cluster.Allocation
-	evals     map[cluster.JobKey][]*cluster.Evaluation
+	// unconfirmed holds lost allocations.
+	unconfirmed map[cluster.NodeID][]*cluster.Allocation
+	inGroup     map[cluster.GroupKey][]*cluster.Allocation
+	changing    map[cluster.GroupKey][]*cluster.Allocation
+	healthy     map[cluster.GroupKey]int
+	marked      map[cluster.DrainID][]*cluster.Allocation
+	evals       map[cluster.JobKey][]*cluster.Evaluation
 }
 
 // place is one of the lists of a node's allocations.
@@ -42,7 +44,7 @@ func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*clu
 		index: index,
 		nodes: make(map[cluster.NodeID]*cluster.Node, len(nodes)), jobs: make(map[cluster.JobKey]*cluster.Job, len(jobs)),
 		allocs: make(map[cluster.AllocID]*cluster.Allocation, len(allocs)), onNode: map[place][]*cluster.Allocation{},
-		consumers: map[cluster.NodeID]int{}, inGroup: map[cluster.GroupKey][]*cluster.Allocation{},
+		consumers: map[cluster.NodeID]int{}, unconfirmed: map[cluster.NodeID][]*cluster.Allocation{}, inGroup: map[cluster.GroupKey][]*cluster.Allocation{},
 		changing: map[cluster.GroupKey][]*cluster.Allocation{}, healthy: map[cluster.GroupKey]int{},
 		marked: map[cluster.DrainID][]*cluster.Allocation{}, evals: map[cluster.JobKey][]*cluster.Evaluation{},
 	}
@@ -87,6 +89,9 @@ func (v *View) add(a *cluster.Allocation) {
 		drain := a.DesiredTransition.Drain
 		v.marked[drain] = append(v.marked[drain], a)
 	}
+	if a.Unconfirmed() {
+		v.unconfirmed[a.NodeID] = append(v.unconfirmed[a.NodeID], a)
+	}
 	if !a.ClientTerminal() {
 		p := place{a.NodeID, a.Stage(), a.Leaving()}
 		v.onNode[p] = append(v.onNode[p], a)
@@ -123,6 +128,11 @@ func (v *View) Alloc(id cluster.AllocID) *cluster.Allocation { return v.allocs[i
 // NodeAllocs is for [rules.View].
 func (v *View) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter.Seq[*cluster.Allocation] {
 	return slices.Values(v.onNode[place{n, s, leaving}])
+}
+
+// Unconfirmed is for [rules.View].
+func (v *View) Unconfirmed(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return slices.Values(v.unconfirmed[n])
 }
 
 // Consumers is for [rules.View].

@@ -13,6 +13,8 @@ type Ending struct {
 	// StillStopping counts allocations that had to leave and are not
 	// client-terminal.
 	StillStopping int
+	// Unconfirmed is for the record ([cluster.Drain].Unconfirmed).
+	Unconfirmed *cluster.UnconfirmedAllocs
 	// VolumesLeft is for the record ([cluster.Drain].VolumesLeft). RecheckCompletions leaves it
 	// nil; a store with volumes sets it.
 	VolumesLeft *cluster.VolumeHolds
@@ -121,4 +123,33 @@ func (s *Planner) countLeft(n *cluster.Node) (left int) {
 		}
 	}
 	return left
+}
+
+// WithoutConfirmation returns the ending for a store of an older cluster version, whose records do not
+// count unconfirmed allocations.
+func (e Ending) WithoutConfirmation() Ending {
+	e.Unconfirmed = nil
+	if e.Outcome == cluster.OutcomeUnconfirmed {
+		e.Outcome = cluster.OutcomeComplete
+	}
+	return e
+}
+
+// Unconfirmed returns the allocations that have to leave under a running drain and whose end nothing
+// confirms in the view, or nil.
+func Unconfirmed(v View, d *cluster.Drain) *cluster.UnconfirmedAllocs {
+	u := cluster.UnconfirmedAllocs{Count: d.PurgedRunning}
+	for a := range v.Unconfirmed(d.NodeID) {
+		if !d.CountsUnconfirmed(a) {
+			continue
+		}
+		u.Count++
+		if len(u.Allocs) < cluster.MaxUnconfirmedNames {
+			u.Allocs = append(u.Allocs, a.ID)
+		}
+	}
+	if u.Count == 0 {
+		return nil
+	}
+	return &u
 }

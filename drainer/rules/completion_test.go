@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,10 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 					e.Outcome = "forced"
 				}
 			}
+			e.Unconfirmed = state.unconfirmedOn(n)
+			if e.Outcome == "complete" && e.Unconfirmed != nil && entry.Policy.Completion != CompletionMarked {
+				e.Outcome = "unconfirmed"
+			}
 			want = append(want, e)
 		}
 		ended, refused := RecheckCompletions(w, entry)
@@ -70,6 +75,23 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 			must.Eq(t, "", r.Alloc)
 		}
 	})
+}
+
+// unconfirmedOn returns what the record of a node's drain counts as unconfirmed.
+func (s *twin) unconfirmedOn(n *cluster.Node) *cluster.UnconfirmedAllocs {
+	var ids []cluster.AllocID
+	for _, a := range s.rows.Allocs {
+		stays := n.Drain.Strategy.IgnoreSystemJobs && a.Stage() == cluster.StageSystem
+		if a.NodeID == n.ID && a.ClientStatus == "lost" && a.ConfirmedAt.IsZero() && !stays {
+			ids = append(ids, a.ID)
+		}
+	}
+	slices.Sort(ids)
+	count := len(ids) + n.Drain.PurgedRunning
+	if count == 0 {
+		return nil
+	}
+	return &cluster.UnconfirmedAllocs{Count: count, Allocs: ids[:min(len(ids), 20)]}
 }
 
 // A drain that ends before the deadline leaves no allocation that had to leave.

@@ -91,15 +91,21 @@ func (s *Planner) checkCompletion(c Completion) string {
 
 // endingOf returns the ending of a drain that may end. A drain that leaves something running was
 // ended by its deadline, or by force, even if no mark has such a class. Its outcome is not
-// complete, unless its completion policy is CompletionMarked.
+// complete, unless its completion policy is CompletionMarked. The same holds for a drain that leaves
+// unconfirmed allocations.
 func (s *Planner) endingOf(c Completion) Ending {
 	n := s.Node(c.Node)
-	e := Ending{Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: s.countLeft(n)}
+	e := Ending{
+		Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: s.countLeft(n), Unconfirmed: Unconfirmed(s.view, n.Drain),
+	}
 	if e.Outcome == cluster.OutcomeComplete && e.StillStopping > 0 && s.policy.Completion != CompletionMarked {
 		e.Outcome = cluster.OutcomeDeadlineReached
 		if n.Drain.Strategy.Forced() {
 			e.Outcome = cluster.OutcomeForced
 		}
+	}
+	if e.Outcome == cluster.OutcomeComplete && e.Unconfirmed != nil && s.policy.Completion != CompletionMarked {
+		e.Outcome = cluster.OutcomeUnconfirmed
 	}
 	return e
 }

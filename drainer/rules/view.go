@@ -15,7 +15,8 @@ import (
 //
 // A store may delete ended allocations and evaluations that are not open. It keeps an ended allocation
 // that a running drain has marked, and a canary that a drain has marked as long as its replacement has
-// not ended. A rule that reads other ended rows needs stores that keep those.
+// not ended, and an unconfirmed allocation that the record of a drain counts, as long as its node
+// exists. A rule that reads other ended rows needs stores that keep those.
 type View interface {
 	// Index is the raft index of the newest entry in the view.
 	Index() uint64
@@ -31,6 +32,9 @@ type View interface {
 	// client-terminal: those that are leaving ([cluster.Allocation.Leaving]), or those that are
 	// not.
 	NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter.Seq[*cluster.Allocation]
+	// Unconfirmed yields, by id, the allocations of a node that are [cluster.Allocation.Unconfirmed].
+	// Only the record of a drain depends on it.
+	Unconfirmed(cluster.NodeID) iter.Seq[*cluster.Allocation]
 	// Consumers counts the node's allocations of [cluster.StageConsumers] that
 	// are not client-terminal.
 	Consumers(cluster.NodeID) int

@@ -43,6 +43,10 @@ func (v *countingView) Consumers(id cluster.NodeID) int {
 	return v.view.Consumers(id)
 }
 
+func (v *countingView) Unconfirmed(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return counted(v, v.view.Unconfirmed(id))
+}
+
 func (v *countingView) Node(id cluster.NodeID) *cluster.Node {
 	*v.rows++
 	return v.view.Node(id)

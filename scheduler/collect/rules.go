@@ -15,6 +15,8 @@ type View interface {
 	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
 	// ClaimsOfAlloc yields the claims of volumes of the allocation.
 	ClaimsOfAlloc(cluster.AllocID) iter.Seq[*cluster.VolumeClaim]
+	// DrainsByNode yields the records of the ended drains of the node.
+	DrainsByNode(cluster.NodeID) iter.Seq[*cluster.Drain]
 	// EvalsByJob yields all evaluations of the job.
 	EvalsByJob(cluster.JobKey) iter.Seq[*cluster.Evaluation]
 }
@@ -67,6 +69,8 @@ func (j *Judge) Alloc(a *cluster.Allocation) (why string) {
 		return "a drain needs it"
 	case j.claims(a):
 		return "it claims a volume"
+	case j.recordCounts(a):
+		return "the record of a drain counts it as unconfirmed"
 	}
 	if job := j.view.Job(a.JobKey()); job != nil && job.Stop && !a.Concluded() && !j.quiet(a) {
 		return "its job was stopped lately"
@@ -101,6 +105,20 @@ func (j *Judge) drainNeeds(a *cluster.Allocation) bool {
 	}
 	next := j.view.Alloc(a.NextAllocation)
 	return next != nil && !next.ClientTerminal()
+}
+
+// recordCounts reports whether the record of a drain counts the end of the allocation as unconfirmed,
+// and its node may still report the end.
+func (j *Judge) recordCounts(a *cluster.Allocation) bool {
+	if !a.Unconfirmed() || j.view.Node(a.NodeID) == nil {
+		return false
+	}
+	for d := range j.view.DrainsByNode(a.NodeID) {
+		if d.CountUnconfirmed() > 0 && d.CountsUnconfirmed(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // quiet reports whether the allocation and the evaluations of its stopped job are old enough for
@@ -170,7 +188,7 @@ func (j *Judge) unfinished(job *cluster.Job) (why string) {
 			return "it has work that has not ended"
 		case !a.ModifyTime.Before(j.before.Jobs):
 			return "its work ended lately"
-		case j.clientMayRun(a), j.drainNeeds(a), j.claims(a):
+		case j.clientMayRun(a), j.drainNeeds(a), j.claims(a), j.recordCounts(a):
 			return "it has allocations"
 		}
 	}

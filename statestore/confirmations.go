@@ -1,0 +1,108 @@
+package statestore
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
+)
+
+// Errors of [Txn.ConfirmDrain].
+var (
+	// ErrDrainNotFound means that no record has the id.
+	ErrDrainNotFound = errors.New("drain not found")
+	// ErrDrainRuns means that the drain has not ended.
+	ErrDrainRuns = errors.New("the drain has not ended")
+)
+
+// ConfirmStops confirms the ends of the lost allocations that a node must have stopped by now: see
+// [cluster.Allocation.ConfirmableAt]. It lowers the counts of the records that count them. Below
+// [cluster.VersionOfConfirmation] it does nothing. A drain ends after this call for its node, so its
+// record does not count what time has confirmed.
+func (t *Txn) ConfirmStops(id cluster.NodeID, now time.Time) {
+	confirmations{&t.rows}.stopped(id, now)
+}
+
+// ConfirmDrain confirms, on the request of an operator, that no task of an ended drain runs on its
+// node. The record then counts no unconfirmed allocation. The allocations are confirmed, so the counts
+// of other records of the node fall too. It returns how many allocations it confirmed: zero if the
+// record counted none. The error is [ErrDrainNotFound] or [ErrDrainRuns].
+func (t *Txn) ConfirmDrain(id cluster.DrainID, by string, at time.Time) (int, error) {
+	d := t.State().DrainRecord(id)
+	switch {
+	case d == nil && nodeInDrain(t.rows.tables, id) != nil:
+		return 0, ErrDrainRuns
+	case d == nil:
+		return 0, ErrDrainNotFound
+	case d.CountUnconfirmed() == 0:
+		return 0, nil
+	}
+	var rows []*cluster.Allocation
+	for a := range t.State().DrainView().Unconfirmed(d.NodeID) {
+		if d.CountsUnconfirmed(a) {
+			rows = append(rows, a)
+		}
+	}
+	put(&t.rows, TableDrains, d, lifecycle.ConfirmByOperator(d, by, at))
+	confirmations{&t.rows}.write(rows, at)
+	return d.CountUnconfirmed(), nil
+}
+
+// confirmations writes the confirmations of one entry.
+type confirmations struct{ rows *rowWrites }
+
+// confirmation is the end of an allocation that was confirmed. The row is from before the entry.
+type confirmation struct {
+	alloc *cluster.Allocation
+	at    time.Time
+}
+
+// stopped is for [Txn.ConfirmStops].
+func (c confirmations) stopped(id cluster.NodeID, now time.Time) {
+	if versionIn(c.rows.tables) < cluster.VersionOfConfirmation {
+		return
+	}
+	var rows []*cluster.Allocation
+	n := c.rows.state().Node(id)
+	for a := range c.rows.state().DrainView().Unconfirmed(id) {
+		if a.IsConfirmableAt(n, now) {
+			rows = append(rows, a)
+		}
+	}
+	c.write(rows, now)
+}
+
+// write confirms the ends of unconfirmed allocations, and lowers the counts of records.
+func (c confirmations) write(rows []*cluster.Allocation, at time.Time) {
+	edits := editAllocs(c.rows)
+	confirmed := make([]confirmation, len(rows))
+	for i, a := range rows {
+		confirmed[i] = confirmation{a, at}
+		edits.edit(a, a.ModifyTime).ConfirmedAt = at.UTC()
+	}
+	edits.write()
+	c.lower(confirmed)
+}
+
+// lower lowers the counts of the records of the nodes.
+func (c confirmations) lower(confirmed []confirmation) {
+	byNode, order := map[cluster.NodeID][]*cluster.Allocation{}, []confirmation{}
+	for _, one := range confirmed {
+		if byNode[one.alloc.NodeID] == nil {
+			order = append(order, one)
+		}
+		byNode[one.alloc.NodeID] = append(byNode[one.alloc.NodeID], one.alloc)
+	}
+	for _, one := range order {
+		var before, after []*cluster.Drain
+		for d := range c.rows.state().DrainsByNode(one.alloc.NodeID) {
+			if lowered := lifecycle.Confirm(d, byNode[d.NodeID], one.at); lowered != nil {
+				before, after = append(before, d), append(after, lowered)
+			}
+		}
+		for i := range after {
+			put(c.rows, TableDrains, before[i], after[i])
+		}
+	}
+}
