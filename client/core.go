@@ -223,7 +223,8 @@ func (c *Core) receive(w Changes) {
 	c.releaseOld(w, known)
 }
 
-// receiveAlloc handles an allocation that the servers have placed or changed.
+// receiveAlloc handles an allocation that the servers have placed or changed. One that is lost and was
+// never received gets a runner too, which reports its end.
 func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	if a := c.alloc(alloc.ID); a != nil {
 		a.update(alloc)
@@ -232,11 +233,11 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	if alloc.NodeID != c.options.Node {
 		return
 	}
-	if alloc.ClientTerminal() {
+	switch {
+	case alloc.ClientStatus == cluster.ClientLost:
 		c.releaseLost(alloc)
-		if !alloc.Unconfirmed() {
-			return
-		}
+	case alloc.ClientTerminal():
+		return // the client has reported its end, which frees the claims
 	}
 	a := newAllocRunner(c, &Record{
 		Alloc: alloc, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,

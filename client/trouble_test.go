@@ -173,6 +173,18 @@ func TestCore_poststopWithoutServers(t *testing.T) {
 	reaches(n, "a", cluster.ClientComplete, cluster.PoststopLimit+10*time.Second)
 }
 
+// The servers gave up an allocation that the client has never received. It reports the end, so that
+// drains of the node count it as confirmed.
+func TestCore_endOfALostAllocationThatItNeverReceived(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	a := allocation("a", mainTask("web"))
+	a.DesiredStatus, a.ClientStatus = cluster.DesiredStop, cluster.ClientLost
+	n.place(a)
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
+	must.SliceEmpty(t, n.live("web"))
+}
+
 // The servers have the allocation as lost when the client comes back. Its end is reported, although
 // the first report fails.
 func TestCore_endOfALostAllocation(t *testing.T) {

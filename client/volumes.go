@@ -89,9 +89,6 @@ func (c *Core) releaseOld(w Changes, known map[cluster.AllocID]bool) {
 
 // releaseLost releases the claims of an allocation that was lost before the client received it.
 func (c *Core) releaseLost(alloc *cluster.Allocation) {
-	if alloc.ClientStatus != cluster.ClientLost {
-		return // the client has reported its end, which frees the claims
-	}
 	for _, q := range requestsOf(alloc) {
 		c.releaseClaim(q)
 	}

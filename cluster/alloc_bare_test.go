@@ -15,7 +15,7 @@ import (
 // because no decision reads it.
 var leftOut = map[string]bool{
 	"DesiredDescription": true, "ClientDescription": true, "ModifyTime": true, "ModifyIndex": true, "AllocModifyIndex": true,
-	"TaskStates":                 true,
+	"TaskStates": true, "AwaySince": true,
 	"DeploymentStatus.Timestamp": true, "DeploymentStatus.ModifyIndex": true,
 }
 

@@ -14,8 +14,8 @@ import (
 // Readers of the original must not see an edit of a copy.
 func TestCopy_sharesNothing(t *testing.T) {
 	t.Parallel()
-	t.Run("node", func(t *testing.T) { checkCopy(t, (*cluster.Node).Copy, ".Drain.VolumesLeft") })
-	t.Run("drain", func(t *testing.T) { checkCopy(t, (*cluster.Drain).Copy, ".VolumesLeft") })
+	t.Run("node", func(t *testing.T) { checkCopy(t, (*cluster.Node).Copy, ".Drain.VolumesLeft", ".Drain.Unconfirmed") })
+	t.Run("drain", func(t *testing.T) { checkCopy(t, (*cluster.Drain).Copy, ".VolumesLeft", ".Unconfirmed") })
 	t.Run("drain metadata", func(t *testing.T) { checkCopy(t, (*cluster.DrainMetadata).Copy) })
 	t.Run("job", func(t *testing.T) { checkCopy(t, (*cluster.Job).Copy) })
 	t.Run("task group", func(t *testing.T) { checkCopy(t, (*cluster.TaskGroup).Copy) })

@@ -25,6 +25,8 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 			return cluster.VersionOfDevices
 		case "Volumes", "VolumeMounts", "CSIPlugin", "StoragePlugins", "VolumeAllowance", "HoldLimit", "VolumeHolds":
 			return cluster.VersionOfVolumes
+		case "AwaySince", "ConfirmedAt":
+			return cluster.VersionOfConfirmation
 		}
 		return cluster.VersionOfDrivers
 	}
@@ -46,7 +48,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 54, tagged)
+	must.MapLen(t, 57, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

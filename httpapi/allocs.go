@@ -211,8 +211,8 @@ func listNodeChanges(q *request) error {
 type changes struct {
 	state   State
 	cluster string
-	// complete means that rows are all allocations that are not client-terminal. Otherwise they are
-	// those that the servers have changed.
+	// complete means that rows are all allocations that are not client-terminal, and the lost ones whose
+	// end the client has to report. Otherwise they are those that the servers have changed.
 	complete bool
 	rows     []*cluster.Allocation
 	// live are the ids of all allocations that are not client-terminal. It is nil if the client needs no
@@ -229,7 +229,7 @@ func (c *changes) read(id cluster.NodeID, since uint64) {
 		if c.live != nil && !a.ClientTerminal() {
 			c.live = append(c.live, string(a.ID))
 		}
-		if c.complete && !a.ClientTerminal() || !c.complete && a.AllocModifyIndex > since {
+		if c.complete && (!a.ClientTerminal() || a.Unconfirmed()) || !c.complete && a.AllocModifyIndex > since {
 			c.rows = append(c.rows, a)
 		}
 	}

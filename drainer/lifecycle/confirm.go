@@ -27,6 +27,9 @@ func Confirm(d *cluster.Drain, confirmed []*cluster.Allocation, at time.Time) *c
 	if u.Count == d.Unconfirmed.Count {
 		return nil
 	}
+	if len(u.Allocs) == 0 {
+		u.Allocs = nil
+	}
 	if u.Count == 0 {
 		u.ConfirmedAt = at.UTC()
 	}

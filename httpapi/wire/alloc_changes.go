@@ -16,8 +16,8 @@ type AllocChanges struct {
 	ClusterID string
 	// Index is that of the state. The next request names it.
 	Index uint64
-	// Complete means that Allocs are all allocations of the node that are not client-terminal.
-	// Otherwise they are those that the servers have changed since the index of the request, in any
+	// Complete means that Allocs are all allocations of the node that are not client-terminal, and the
+	// lost ones whose end nothing confirms. Otherwise they are those that the servers have changed since the index of the request, in any
 	// status.
 	Complete bool
 	Allocs   []*Allocation
