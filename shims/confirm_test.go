@@ -1,0 +1,74 @@
+package shims_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// The end of a drain with lost allocations. Below its version every server writes the record of an
+// older server, so that a mixed cluster has one state.
+func TestFSM_UnconfirmedDrain(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[cluster.Version]cluster.Outcome{
+		cluster.VersionOfConfirmation - 1: cluster.OutcomeComplete,
+		cluster.VersionOfConfirmation:     cluster.OutcomeUnconfirmed,
+	} {
+		h := twoOnOneNode(t)
+		h.apply(
+			&shims.RaiseClusterVersion{Version: version},
+			&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown},
+			&shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: jobEval("e1"), Stops: []cluster.PlanStop{
+				{Alloc: "a0", Lost: true, Description: cluster.DescLost}, {Alloc: "a1", Lost: true, Description: cluster.DescLost},
+			}}},
+			&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}},
+		)
+		revision := h.state().Node("n1").Drain.Revision
+		ended := h.apply(&shims.NodesDrainComplete{Completions: rules.Completions{At: noon, Completions: []rules.Completion{
+			{Node: "n1", Drain: "d1", Revision: revision},
+		}}}).(shims.CompletionsApplied).Ended
+		must.SliceLen(t, 1, ended)
+		record := h.state().DrainRecord("d1")
+		must.Eq(t, want, record.Outcome, must.Sprint(version))
+		must.Eq(t, want, ended[0].Outcome, must.Sprint(version))
+		must.Eq(t, ended[0].Unconfirmed, record.Unconfirmed, must.Sprint(version))
+		must.Eq(t, want == cluster.OutcomeUnconfirmed, record.CountUnconfirmed() == 2, must.Sprint(version))
+	}
+}
+
+// An operator confirms an ended drain once.
+func TestFSM_ConfirmDrain(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	h.apply(
+		&shims.RaiseClusterVersion{Version: cluster.VersionOfConfirmation},
+		&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}},
+	)
+	confirm := func(id cluster.DrainID) shims.Response {
+		return h.apply(&shims.ConfirmDrain{At: noon.Add(time.Hour), Drain: id, By: "ann"})
+	}
+	must.ErrorIs(t, confirm("d1").(shims.Refused).Err, statestore.ErrDrainRuns)
+	must.ErrorIs(t, confirm("d2").(shims.Refused).Err, statestore.ErrDrainNotFound)
+
+	h.apply(&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Purge: true})
+	h.apply(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", At: noon}})
+	must.Eq(t, shims.DrainConfirmed{Allocs: 2}, confirm("d1").(shims.DrainConfirmed))
+	must.Eq(t, &cluster.UnconfirmedAllocs{ConfirmedAt: noon.Add(time.Hour).UTC(), ConfirmedBy: "ann"}, h.state().DrainRecord("d1").Unconfirmed)
+	must.Eq(t, shims.DrainConfirmed{}, confirm("d1").(shims.DrainConfirmed))
+}
+
+// A server of an older cluster version would stop at the entries, so they need their version.
+func TestConfirm_needsItsVersion(t *testing.T) {
+	t.Parallel()
+	for _, m := range []shims.Message{&shims.ConfirmStops{}, &shims.ConfirmDrain{}} {
+		must.Eq(t, []byte{byte(m.Type()), byte(cluster.VersionOfConfirmation)}, encode(t, m)[:2])
+	}
+	_, err := shims.Encode(&shims.ConfirmStops{Nodes: make([]cluster.NodeID, shims.MaxConfirmedNodes+1)})
+	must.ErrorContains(t, err, "at most 100 nodes but found 101")
+}
