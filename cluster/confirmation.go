@@ -10,13 +10,13 @@ const StopMarginOfNode = time.Minute
 // Unconfirmed reports whether the allocation counts as ended although its tasks may run: the servers
 // gave it up as lost, its client has not reported its end, and no entry has confirmed it.
 func (a *Allocation) Unconfirmed() bool {
-	return a.ClientStatus == ClientLost && a.ConfirmedAt.IsZero()
+	return a.ClientStatus == ClientLost && a.ConfirmedAt == (time.Time{})
 }
 
 // StoppedByNodeAt returns when a node that the servers have not reached since a time must have stopped
 // the allocation by itself, by its client or by the watchdog, if stopping takes stopTime. The time is
 // zero if its group has no StopOnClientAfter, or if since is zero.
-func (a *Allocation) StoppedByNodeAt(since time.Time, stopTime time.Duration) time.Time {
+func StoppedByNodeAt(a *Allocation, since time.Time, stopTime time.Duration) time.Time {
 	g := a.Job.Group(a.TaskGroup)
 	if g == nil || g.Disconnect.StopOnClientAfter <= 0 || since.IsZero() {
 		return time.Time{}
@@ -29,7 +29,7 @@ func (a *Allocation) StoppedByNodeAt(since time.Time, stopTime time.Duration) ti
 // allocation's own, or nil if it does not exist. The time is zero if the servers reach the node: then
 // only its client confirms the end. It is also zero if the node has been deleted and the allocation
 // uses volumes, because the limits of the node are deleted too.
-func (a *Allocation) ConfirmableAt(n *Node) time.Time {
+func ConfirmableAt(a *Allocation, n *Node) time.Time {
 	g, since := a.Job.Group(a.TaskGroup), a.AwaySince
 	switch {
 	case !a.Unconfirmed() || g == nil || n.Reachable():
@@ -39,11 +39,11 @@ func (a *Allocation) ConfirmableAt(n *Node) time.Time {
 	case n != nil && n.AwaySince.After(since): // the node was back for a while
 		since = n.AwaySince
 	}
-	return a.StoppedByNodeAt(since, a.StopTimeOn(n))
+	return StoppedByNodeAt(a, since, a.StopTimeOn(n))
 }
 
-// IsConfirmableAt reports whether time alone confirms, at now, that a lost allocation has ended.
-func (a *Allocation) IsConfirmableAt(n *Node, now time.Time) bool {
-	at := a.ConfirmableAt(n)
+// IsConfirmable reports whether time alone confirms, at now, that a lost allocation has ended.
+func IsConfirmable(a *Allocation, n *Node, now time.Time) bool {
+	at := ConfirmableAt(a, n)
 	return !at.IsZero() && !now.Before(at)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Time confirms the end of a lost allocation only if its node must have stopped it by itself.
-func TestAllocation_ConfirmableAt(t *testing.T) {
+func TestConfirmableAt(t *testing.T) {
 	t.Parallel()
 	lostAt := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	const after, killTimeout = 10 * time.Minute, 20 * time.Second
@@ -73,8 +73,8 @@ func TestAllocation_ConfirmableAt(t *testing.T) {
 		if test.edit != nil {
 			n = test.edit(a, n)
 		}
-		must.Eq(t, test.want, a.ConfirmableAt(n), must.Sprint(name))
-		must.Eq(t, !test.want.IsZero(), a.IsConfirmableAt(n, test.want), must.Sprint(name))
-		must.False(t, a.IsConfirmableAt(n, test.want.Add(-1)), must.Sprint(name))
+		must.Eq(t, test.want, cluster.ConfirmableAt(a, n), must.Sprint(name))
+		must.Eq(t, !test.want.IsZero(), cluster.IsConfirmable(a, n, test.want), must.Sprint(name))
+		must.False(t, cluster.IsConfirmable(a, n, test.want.Add(-1)), must.Sprint(name))
 	}
 }

@@ -151,11 +151,11 @@ func (d *Drain) CountUnconfirmed() int {
 	return d.Unconfirmed.Count
 }
 
-// CountsUnconfirmed reports whether the record of the drain counts a lost allocation of its node that
-// nothing confirms. The drain may run, or its record counts those that were lost when it ended: after
-// a loss the servers write the row no more for the client, so AllocModifyIndex is that of the loss.
+// CountsUnconfirmed reports whether the record of an ended drain counts an allocation that nothing
+// confirms: one of its node that had to leave and was lost when the drain ended. After a loss the
+// servers never write the row for the client, so AllocModifyIndex is that of the loss.
 func (d *Drain) CountsUnconfirmed(a *Allocation) bool {
-	return a.NodeID == d.NodeID && d.Leaves(a.Stage()) && a.Unconfirmed() && (d.EndIndex == 0 || a.AllocModifyIndex <= d.EndIndex)
+	return a.NodeID == d.NodeID && d.Leaves(a.Stage()) && a.Unconfirmed() && a.AllocModifyIndex <= d.EndIndex
 }
 
 // MaxDrainKeys bounds the idempotency keys one drain remembers. The oldest is

@@ -16,20 +16,29 @@ import (
 // older server, so that a mixed cluster has one state.
 func TestFSM_UnconfirmedDrain(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[cluster.Version]cluster.Outcome{
-		cluster.VersionOfConfirmation - 1: cluster.OutcomeComplete,
-		cluster.VersionOfConfirmation:     cluster.OutcomeUnconfirmed,
+	for _, test := range []struct {
+		version cluster.Version
+		want    cluster.Outcome
+	}{
+		{cluster.VersionOfConfirmation - 1, cluster.OutcomeComplete},
+		{cluster.VersionOfConfirmation, cluster.OutcomeUnconfirmed},
 	} {
+		version, want := test.version, test.want
 		h := twoOnOneNode(t)
 		h.apply(
 			&shims.RaiseClusterVersion{Version: version},
 			&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown},
-			&shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: jobEval("e1"), Stops: []cluster.PlanStop{
-				{Alloc: "a0", Lost: true, Description: cluster.DescLost}, {Alloc: "a1", Lost: true, Description: cluster.DescLost},
-			}}},
+			&shims.EvalUpdate{Evals: []*cluster.Evaluation{jobEval("e2")}},
+		)
+		lost := h.apply(&shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: jobEval("e2"), SnapshotIndex: h.state().Index(), Stops: []cluster.PlanStop{
+			{Alloc: "a0", Lost: true, Description: cluster.DescLost}, {Alloc: "a1", Lost: true, Description: cluster.DescLost},
+		}}}).(shims.PlanApplied)
+		must.SliceEmpty(t, lost.Refused)
+		h.apply(
 			&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}},
 		)
 		revision := h.state().Node("n1").Drain.Revision
+		must.Eq(t, cluster.ClientLost, h.state().Alloc("a0").ClientStatus, must.Sprint(version))
 		ended := h.apply(&shims.NodesDrainComplete{Completions: rules.Completions{At: noon, Completions: []rules.Completion{
 			{Node: "n1", Drain: "d1", Revision: revision},
 		}}}).(shims.CompletionsApplied).Ended

@@ -17,7 +17,7 @@ var (
 )
 
 // ConfirmStops confirms the ends of the lost allocations that a node must have stopped by now: see
-// [cluster.Allocation.ConfirmableAt]. It lowers the counts of the records that count them. Below
+// [cluster.ConfirmableAt]. It lowers the counts of the records that count them. Below
 // [cluster.VersionOfConfirmation] it does nothing. A drain ends after this call for its node, so its
 // record does not count what time has confirmed.
 func (t *Txn) ConfirmStops(id cluster.NodeID, now time.Time) {
@@ -66,7 +66,7 @@ func (c confirmations) stopped(id cluster.NodeID, now time.Time) {
 	var rows []*cluster.Allocation
 	n := c.rows.state().Node(id)
 	for a := range c.rows.state().DrainView().Unconfirmed(id) {
-		if a.IsConfirmableAt(n, now) {
+		if cluster.IsConfirmable(a, n, now) {
 			rows = append(rows, a)
 		}
 	}

@@ -103,9 +103,12 @@ func recountAllocs(t must.T, s *statestore.Snapshot) {
 		if len(live) > 0 {
 			occupied = append(occupied, n)
 		}
+		same(t, "unconfirmed allocations of a node", where(s.Allocs(), func(a *cluster.Allocation) bool {
+			return a.NodeID == n && a.ClientStatus == cluster.ClientLost && a.ConfirmedAt.IsZero()
+		}), s.DrainView().Unconfirmed(n))
 		same(t, "ended allocations of a node", where(s.Allocs(), func(a *cluster.Allocation) bool {
 			return a.NodeID == n && a.ClientTerminal()
-		}), slices.Values(slices.Collect(s.AllocsByNode(n))[len(live):]))
+		}), byID(slices.Values(slices.Collect(s.AllocsByNode(n))[len(live):])))
 		onNodes += len(slices.Collect(s.AllocsByNode(n)))
 	}
 	slices.Sort(occupied)

@@ -24,7 +24,7 @@ func (e Expiry) Passed(now time.Time) bool { return !e.At.IsZero() && !now.Befor
 // frees the claim.
 //
 // If a second user could damage the volume, the claim is freed when the node must have stopped the
-// allocation: see [cluster.Allocation.StoppedByNodeAt]. The node counts from the last answered
+// allocation: see [cluster.StoppedByNodeAt]. The node counts from the last answered
 // heartbeat. The state does not contain heartbeats. It contains the time when the servers marked the
 // node down, or when its row was deleted, and this is later than the heartbeat. All leaders count from that time, so a new leader continues. If a second user
 // does no harm, the claim is freed when the allocation is lost.
@@ -53,7 +53,7 @@ func ExpiryOf(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.N
 	if since.IsZero() {
 		return Expiry{Why: where + " since an unknown time: only volume detach -force frees the claim"}
 	}
-	at := alloc.StoppedByNodeAt(since, stopTime)
+	at := cluster.StoppedByNodeAt(alloc, since, stopTime)
 	return Expiry{At: at, Why: fmt.Sprintf("%s, and the leader frees the claim at %s: the node itself has stopped the allocation by then", where, at.UTC().Format(time.RFC3339))}
 }
 

@@ -62,7 +62,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.Allocation]():
 		return []string{
 			"ID", "Namespace", "NodeID", "JobID", "TaskGroup", "DesiredStatus", "DesiredTransition", "StoppedAt", "ClientStatus",
-			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "ModifyTime", "Job", "VolumeHolds",
+			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "ModifyTime", "ConfirmedAt", "Job", "VolumeHolds",
 		}
 	case reflect.TypeFor[cluster.VolumeHolds]():
 		return []string{"Volumes", "More"}

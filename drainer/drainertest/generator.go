@@ -241,7 +241,10 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 	case 3:
 		a.NextAllocation = pick(g.random, allocIDs)
 	default:
-		a.ClientStatus = pick(g.random, statuses)
+		a.ClientStatus, a.ConfirmedAt = pick(g.random, statuses), time.Time{}
+		if a.ClientStatus == cluster.ClientLost && a.CreateTime.Nanosecond()/1000%2 == 0 {
+			a.ConfirmedAt = a.CreateTime
+		}
 		if g.oneIn(2) {
 			a.DeploymentStatus = g.verdict(a.Canary())
 		}

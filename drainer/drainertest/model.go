@@ -139,6 +139,9 @@ func (m *model) compareNode(v rules.View, id cluster.NodeID) error {
 	if got, want := v.Consumers(id), m.Consumers(id); got != want {
 		return fmt.Errorf("Consumers(%s) is %d, want %d", id, got, want)
 	}
+	if err := differ(fmt.Sprintf("Unconfirmed(%s)", id), v.Unconfirmed(id), m.Unconfirmed(id)); err != nil {
+		return err
+	}
 	for _, stage := range cluster.Stages() {
 		for _, leaving := range [...]bool{false, true} {
 			call := fmt.Sprintf("NodeAllocs(%s, %s, %t)", id, stage, leaving)

@@ -46,6 +46,7 @@ func TestTestStore_mistakes(t *testing.T) {
 	}{
 		{"views in another order", flaws{view: func(v rules.View) rules.View { return reversed{v} }}, "NodeAllocs("},
 		{"a view without terminal canaries", flaws{view: func(v rules.View) rules.View { return onlyLive{v} }}, "GroupAllocs("},
+		{"a view without unconfirmed allocations", flaws{view: func(v rules.View) rules.View { return doubting{v} }}, "Unconfirmed("},
 		{"a view that counts system work", flaws{view: func(v rules.View) rules.View { return counting{v} }}, "Consumers("},
 		{"a view that counts unreachable nodes", flaws{view: func(v rules.View) rules.View { return reaching{v} }}, "Healthy("},
 		{"a view that leaves out stable allocations on draining nodes", flaws{view: func(v rules.View) rules.View { return stableLeftOut{v} }}, "ChangingAllocs("},
@@ -379,6 +380,13 @@ type stableLeftOut struct{ rules.View }
 func (v stableLeftOut) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
 	rows := slices.Collect(v.View.ChangingAllocs(g))
 	return slices.Values(slices.DeleteFunc(rows, (*cluster.Allocation).Stable))
+}
+
+// doubting yields no unconfirmed allocation.
+type doubting struct{ rules.View }
+
+func (v doubting) Unconfirmed(cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return func(func(*cluster.Allocation) bool) {}
 }
 
 // counting also counts allocations of other stages.

@@ -52,7 +52,7 @@ func withUnconfirmed(d *cluster.Drain, u cluster.UnconfirmedAllocs) *cluster.Dra
 }
 
 // StoppedNodes returns the nodes, at most limit, whose records count allocations that time alone
-// confirms at now: see [cluster.Allocation.ConfirmableAt]. The leader writes an entry that confirms them.
+// confirms at now: see [cluster.ConfirmableAt]. The leader writes an entry that confirms them.
 // waits reports whether time will confirm an allocation, now or later. It reads all records.
 func StoppedNodes(v rules.View, records iter.Seq[*cluster.Drain], now time.Time, limit int) (nodes []cluster.NodeID, waits bool) {
 	visited := map[cluster.NodeID]bool{}
@@ -63,7 +63,7 @@ func StoppedNodes(v rules.View, records iter.Seq[*cluster.Drain], now time.Time,
 		visited[d.NodeID] = true
 		n, stopped := v.Node(d.NodeID), false
 		for a := range v.Unconfirmed(d.NodeID) {
-			at := a.ConfirmableAt(n)
+			at := cluster.ConfirmableAt(a, n)
 			waits = waits || !at.IsZero()
 			stopped = stopped || !at.IsZero() && !now.Before(at)
 		}

@@ -135,21 +135,20 @@ func (e Ending) WithoutConfirmation() Ending {
 	return e
 }
 
-// Unconfirmed returns the allocations that have to leave under a running drain and whose end nothing
-// confirms in the view, or nil.
-func Unconfirmed(v View, d *cluster.Drain) *cluster.UnconfirmedAllocs {
-	u := cluster.UnconfirmedAllocs{Count: d.PurgedRunning}
-	for a := range v.Unconfirmed(d.NodeID) {
-		if !d.CountsUnconfirmed(a) {
+// Unconfirmed returns the allocations that have to leave a draining node and whose end nothing confirms
+// in the view, or nil.
+func Unconfirmed(v View, n *cluster.Node) *cluster.UnconfirmedAllocs {
+	count, first := n.Drain.PurgedRunning, []cluster.AllocID(nil)
+	for a := range v.Unconfirmed(n.ID) {
+		if !n.Drain.Leaves(a.Stage()) {
 			continue
 		}
-		u.Count++
-		if len(u.Allocs) < cluster.MaxUnconfirmedNames {
-			u.Allocs = append(u.Allocs, a.ID)
+		if count++; len(first) < cluster.MaxUnconfirmedNames {
+			first = append(first, a.ID)
 		}
 	}
-	if u.Count == 0 {
+	if count == 0 {
 		return nil
 	}
-	return &u
+	return &cluster.UnconfirmedAllocs{Count: count, Allocs: first}
 }
