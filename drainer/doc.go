@@ -72,7 +72,9 @@
 //	             names (EndsBy). A drain without one ends as soon as everything
 //	             that had to leave has left.
 //	G5  truth    The FSM checks the end of a drain again when it applies it. Each
-//	             drain has one outcome.
+//	             drain has one outcome. A drain is complete only if nothing
+//	             that had to leave is lost without confirmation: its client
+//	             reported the end, or time or an operator confirmed it.
 //	G6  nothing  The items of a failed write are planned again. One bad item
 //	    lost     never fails its batch. A mark always has its evaluation.
 //	G7  from     A new leader, or a drainer that has lost its memory, reaches
@@ -91,7 +93,8 @@
 //
 // A drain without a deadline waits forever for batch work that does not end, for a group below its
 // budget, and for a client that does not report. The reasons in its report show this. After the
-// deadline a drain may end while tasks still run: its record counts them. With
+// deadline a drain may end while tasks still run: its record counts them. A drain of a node that
+// cannot be reached ends unconfirmed, and its tasks may still run. With
 // rules.PluginsAfterStop a drain with storage plugins has no bound. Where the clocks of leaders
 // differ, a deadline is as exact as the leader's clock.
 //
@@ -125,7 +128,15 @@
 //	a node is deleted           NodeGone. Write the record. Do not change the
 //	                            node's allocations. *
 //	a job is purged             CountPurged, for allocations that may run. *
+//	an end is confirmed         Confirm, for each record of the node: a client
+//	                            reports the end of a lost allocation, or
+//	                            ConfirmedAt is set. *
+//	an operator confirms        ConfirmByOperator. Set ConfirmedAt of the rows
+//	                            that the record counts. *
 //	a node registers again      Keep Drain, LastDrain, eligibility and events. *
+//
+// The leader confirms what time alone confirms: it writes an entry for the nodes of
+// lifecycle.StoppedNodes. The entry that ends a drain confirms first what time confirms by then. *
 //
 // Without this, marked allocations leave after a cancel, deadlines move, and the FSM applies marks
 // that were planned for an older strategy.

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // A new leader goes on with the wait of the last one: it frees the volume of an unreachable node at the
@@ -55,6 +56,51 @@ func TestServer_freesTheVolumeOfAnUnreachableNode(t *testing.T) {
 		must.Len(t, 1, claims())
 		must.NotEq(t, first.Node, claims()[0].Node)
 		must.NotEq(t, first.Alloc, claims()[0].Alloc)
+	})
+}
+
+// A node with a group that has stop_on_client_after goes down and is drained. The drain ends
+// unconfirmed, and the leader confirms it when the node must have stopped the allocation. A new leader
+// goes on with the wait.
+func TestServer_confirmsTheStopsOfAnUnreachableNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{Servers: 3})
+		write(t, g, server.Requests.RaiseVersion, cluster.MaxVersion)
+		write(t, g, server.Requests.RegisterNode, testNode("n1"))
+		j := clustertest.Job("web", cluster.JobService, 1)
+		j.TaskGroups[0].Disconnect.StopOnClientAfter = 10 * time.Minute
+		registerJob(t, g, j)
+		runs(t, g, 1)
+		state := func() *statestore.Snapshot { return g.Leader().Store().Snapshot() }
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.Requests().UpdateNodeStatus(ctx, "n1", cluster.NodeDown)
+			return err
+		})
+		down := time.Now()
+		time.Sleep(5 * time.Second)
+		do(t, g, func(ctx context.Context, s *server.Server) error {
+			_, err := s.Requests().UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}})
+			return err
+		})
+		time.Sleep(5 * time.Second)
+		record := state().DrainRecord("d1")
+		must.NotNil(t, record)
+		must.Eq(t, cluster.OutcomeUnconfirmed, record.Outcome)
+		must.Len(t, 1, record.Unconfirmed.Allocs)
+
+		waits := j.TaskGroups[0].Disconnect.StopOnClientAfter + state().Alloc(record.Unconfirmed.Allocs[0]).StopTime() + cluster.StopMarginOfNode
+		must.NoError(t, g.Kill(g.Leader()))
+		for g.Leader() == nil {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Until(down.Add(waits - time.Second)))
+		must.Eq(t, record, state().DrainRecord("d1"))
+		time.Sleep(20 * time.Second)
+		confirmed := state().DrainRecord("d1")
+		must.Zero(t, confirmed.CountUnconfirmed())
+		must.True(t, !confirmed.Unconfirmed.ConfirmedAt.Before(down.Add(waits)))
+		must.Eq(t, "", confirmed.Unconfirmed.ConfirmedBy)
 	})
 }
 

@@ -21,6 +21,9 @@
 // The time that a function takes is the proposer's, from the entry. The functions store it in
 // UTC.
 //
+// A store that does not set [cluster.Allocation].ConfirmedAt, or does not call [Confirm], is correct but
+// pessimistic: its records count lost allocations for ever.
+//
 // The store keeps records separate from nodes, by drain id. A record stays when its node is
 // deleted. The store may delete the oldest records; see [cluster.MaxDrainRecordsPerNode].
 //
