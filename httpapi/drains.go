@@ -65,7 +65,9 @@ func readDrain(q *request) error {
 const maxReads = 5
 
 // readDrainRows reads the node, and the records of its drains, newest first. The index is
-// of the newest of them and of the allocations on the node.
+// of the newest of them and of the allocations on the node. A record that counted unconfirmed
+// allocations changes after its end, and does not hold the index of that change: the index is then at
+// least that of the table.
 func readDrainRows(s State, id cluster.NodeID) (f found, n *cluster.Node, records []*cluster.Drain) {
 	records = slices.Collect(s.DrainsByNode(id))
 	slices.Reverse(records)
@@ -78,6 +80,9 @@ func readDrainRows(s State, id cluster.NodeID) (f found, n *cluster.Node, record
 	}
 	for _, d := range records {
 		f.index, f.rows = max(f.index, d.EndIndex), f.rows+1
+		if d.Unconfirmed != nil {
+			f.index = max(f.index, s.TableIndex(TableDrains))
+		}
 	}
 	for a := range s.AllocsByNode(id) {
 		f.index, f.rows = max(f.index, a.ModifyIndex), f.rows+1
@@ -324,6 +329,17 @@ func drainIndex(q *request, done cluster.DrainWritten) (uint64, error) {
 		}
 	}
 	return max(1, index), nil
+}
+
+// confirmDrain answers PUT /v1/drain/{id}/confirm: an operator confirms that no task of an ended drain
+// runs on its node. It ignores the body. If the record counts no unconfirmed allocation, nothing
+// changes.
+func confirmDrain(q *request) error {
+	done, err := q.backend.Writer.ConfirmDrain(q.Context(), cluster.DrainID(q.PathValue("id")), q.author.Name)
+	if err != nil {
+		return orNotFound(err, http.StatusNotFound, drainNotFound)
+	}
+	return q.written(done.Index, wire.DrainConfirmResponse{Index: done.Index})
 }
 
 // findDrain returns the node's drain of that id, running or ended, or nil.

@@ -24,6 +24,7 @@ func errOtherSecret() error {
 // Texts for subjects that do not exist, as the reference has them.
 const (
 	nodeNotFound  = "node not found"
+	drainNotFound = "drain not found"
 	jobNotFound   = "job not found"
 	allocNotFound = "alloc not found"
 	evalNotFound  = "eval not found"

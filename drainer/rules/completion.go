@@ -138,7 +138,16 @@ func (e Ending) WithoutConfirmation() Ending {
 // Unconfirmed returns the allocations that have to leave a draining node and whose end nothing confirms
 // in the view, or nil.
 func Unconfirmed(v View, n *cluster.Node) *cluster.UnconfirmedAllocs {
-	count, first := n.Drain.PurgedRunning, []cluster.AllocID(nil)
+	count, first := countUnconfirmed(v, n)
+	if count == 0 {
+		return nil
+	}
+	return &cluster.UnconfirmedAllocs{Count: count, Allocs: first}
+}
+
+// countUnconfirmed returns the number of those allocations, and the first of them by id.
+func countUnconfirmed(v View, n *cluster.Node) (count int, first []cluster.AllocID) {
+	count = n.Drain.PurgedRunning
 	for a := range v.Unconfirmed(n.ID) {
 		if !n.Drain.Leaves(a.Stage()) {
 			continue
@@ -147,8 +156,5 @@ func Unconfirmed(v View, n *cluster.Node) *cluster.UnconfirmedAllocs {
 			first = append(first, a.ID)
 		}
 	}
-	if count == 0 {
-		return nil
-	}
-	return &cluster.UnconfirmedAllocs{Count: count, Allocs: first}
+	return count, first
 }

@@ -110,6 +110,8 @@ type Status struct {
 	// client-terminal, by stage. Ignored counts those left by request.
 	Left    [cluster.StageCount]int
 	Ignored int
+	// Unconfirmed counts the allocations that the record of the drain would count as unconfirmed now.
+	Unconfirmed int
 	// Waiting counts the allocations on the node by reason.
 	Waiting [ReasonCount]int
 	// Reason is the worst reason that has a count: that of the allocation least likely to leave

@@ -119,6 +119,10 @@ func TestClient_calls(t *testing.T) {
 			_, _, err := c.UpdateDrain(ctx, "n", wire.DrainRequest{}, "")
 			return err
 		},
+		"PUT /v1/drain/d%2F1/confirm": func(c *client.Client) error {
+			_, _, err := c.ConfirmDrain(ctx, "d/1")
+			return err
+		},
 		"PUT /v1/node/n/eligibility": func(c *client.Client) error {
 			_, _, err := c.UpdateEligibility(ctx, "n", wire.EligibilityRequest{})
 			return err

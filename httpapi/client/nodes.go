@@ -59,4 +59,11 @@ func (c *Client) Drains(ctx context.Context, q Query) (*wire.DrainList, Answer, 
 	return get[*wire.DrainList](ctx, c, "/v1/drains", q.values())
 }
 
+// ConfirmDrain declares that no task of an ended drain runs on its node, as if the clients had reported
+// the ends of the allocations that the record of the drain counts as unconfirmed. It needs the whole id
+// of the drain. If there is no record, [NotFound] holds of the error.
+func (c *Client) ConfirmDrain(ctx context.Context, id string) (*wire.DrainConfirmResponse, Answer, error) {
+	return put[*wire.DrainConfirmResponse](ctx, c, "/v1/drain/"+pathElement(id)+"/confirm", wire.Nothing{})
+}
+
 func nodePath(id, what string) string { return "/v1/node/" + pathElement(id) + what }

@@ -32,6 +32,9 @@ type Allocation struct {
 
 	ClientStatus      string `json:",omitempty"`
 	ClientDescription string `json:",omitempty"`
+	// ConfirmedAt is when time or an operator confirmed the end of a lost allocation, or null. Without it
+	// the tasks of a lost allocation may run. Ours.
+	ConfirmedAt Time `json:",omitzero"`
 	// TaskStates are those that the client reported, or are derived from ClientStatus, by task.
 	TaskStates map[string]*TaskState `json:",omitempty"`
 
@@ -244,8 +247,8 @@ func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 		Resources: newResources(a.Resources), AllocatedResources: newAllocatedResources(a), Metrics: NewAllocationMetric(""),
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition), StoppedAt: NewTime(a.StoppedAt),
-		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), TaskStates: taskStates(a),
-		VolumeHolds:  newVolumeHolds(a.VolumeHolds),
+		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), ConfirmedAt: NewTime(a.ConfirmedAt),
+		TaskStates: taskStates(a), VolumeHolds: newVolumeHolds(a.VolumeHolds),
 		DeploymentID: string(a.DeploymentID), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
 		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, AllocModifyIndex: a.AllocModifyIndex,
@@ -310,7 +313,7 @@ func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 		NodeID: cluster.NodeID(w.NodeID), NodeName: w.NodeName, JobID: cluster.JobID(w.JobID), TaskGroup: w.TaskGroup,
 		DesiredStatus: cluster.DesiredStatus(w.DesiredStatus), DesiredDescription: w.DesiredDescription,
 		DesiredTransition: w.DesiredTransition.transition(), StoppedAt: w.StoppedAt.Time,
-		ClientStatus: cluster.ClientStatus(w.ClientStatus), ClientDescription: w.ClientDescription,
+		ClientStatus: cluster.ClientStatus(w.ClientStatus), ClientDescription: w.ClientDescription, ConfirmedAt: w.ConfirmedAt.Time,
 		DeploymentID: cluster.DeploymentID(w.DeploymentID), DeploymentStatus: w.DeploymentStatus.status(),
 		PreviousAllocation: cluster.AllocID(w.PreviousAllocation), NextAllocation: cluster.AllocID(w.NextAllocation),
 		CreateIndex: w.CreateIndex, ModifyIndex: w.ModifyIndex, AllocModifyIndex: w.AllocModifyIndex,

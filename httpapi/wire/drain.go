@@ -59,6 +59,9 @@ type DrainRequest struct {
 	Meta map[string]string
 }
 
+// DrainConfirmResponse answers PUT /v1/drain/{id}/confirm. Ours.
+type DrainConfirmResponse struct{ Index uint64 }
+
 // Spec is the requested strategy, or nil.
 func (r *DrainRequest) Spec() *cluster.DrainSpec {
 	if r.DrainSpec == nil {

@@ -79,6 +79,15 @@ type Drain struct {
 	// VolumesLeft are the volumes that allocations which had to leave still had on the node when the
 	// drain ended, or null.
 	VolumesLeft *VolumeHolds `json:",omitempty"`
+	// Unconfirmed counts, after the end, the allocations that had to leave and whose end nothing
+	// confirms: their tasks may still run. It falls when their ends are confirmed. UnconfirmedAllocs
+	// names at most 20 of them.
+	Unconfirmed       int
+	UnconfirmedAllocs []string `json:",omitempty"`
+	// ConfirmedAt is when Unconfirmed fell to zero, or null. ConfirmedBy is the operator who confirmed
+	// the drain, or empty.
+	ConfirmedAt Time   `json:",omitzero"`
+	ConfirmedBy string `json:",omitempty"`
 	CreateIndex uint64
 	EndIndex    uint64
 }
@@ -91,6 +100,10 @@ func NewDrain(d *cluster.Drain) *Drain {
 		Marked: map[string]int{}, PurgedRunning: d.PurgedRunning,
 		Outcome: string(d.Outcome), EndedAt: NewTime(d.EndedAt), StillStopping: d.StillStopping,
 		VolumesLeft: newVolumeHolds(d.VolumesLeft), CreateIndex: d.CreateIndex, EndIndex: d.EndIndex,
+	}
+	if u := d.Unconfirmed; u != nil {
+		w.Unconfirmed, w.UnconfirmedAllocs = u.Count, IDs(u.Allocs)
+		w.ConfirmedAt, w.ConfirmedBy = NewTime(u.ConfirmedAt), u.ConfirmedBy
 	}
 	for class := range cluster.MarkClassCount {
 		if count := d.Marked[class]; count > 0 {
@@ -106,6 +119,9 @@ type DrainProgress struct {
 	Left DrainStages
 	// Ignored counts the allocations that stay by request.
 	Ignored int
+	// Unconfirmed counts the allocations whose end nothing confirms: the record of the drain would
+	// count them if the drain ended now.
+	Unconfirmed int
 	// Waiting counts the allocations still on the node by reason. Reasons without any
 	// are left out.
 	Waiting map[string]int
@@ -130,7 +146,7 @@ func NewDrainProgress(s *rules.Status) *DrainProgress {
 		Left: DrainStages{
 			Consumers: s.Left[cluster.StageConsumers], System: s.Left[cluster.StageSystem], StoragePlugins: s.Left[cluster.StagePlugins],
 		},
-		Ignored: s.Ignored, Waiting: map[string]int{}, EndsBy: NewTime(s.EndsBy),
+		Ignored: s.Ignored, Unconfirmed: s.Unconfirmed, Waiting: map[string]int{}, EndsBy: NewTime(s.EndsBy),
 	}
 	for reason := range rules.ReasonCount {
 		if count := s.Waiting[reason]; count > 0 {

@@ -187,7 +187,7 @@ func full() *cluster.Allocation {
 			Migrate: true, MigrateDisablePlacement: true, Reschedule: true, ForceReschedule: true, NoShutdownDelay: true,
 			Drain: "d1", Class: cluster.MarkDeadline, MarkedAt: at(1),
 		},
-		StoppedAt: at(2), ClientStatus: cluster.ClientRunning, ClientDescription: "fine", PreviousAllocation: "a0", NextAllocation: "a2", DeploymentID: "dep",
+		StoppedAt: at(2), ClientStatus: cluster.ClientRunning, ClientDescription: "fine", ConfirmedAt: at(6), PreviousAllocation: "a0", NextAllocation: "a2", DeploymentID: "dep",
 		DeploymentStatus: &cluster.DeploymentStatus{Healthy: new(true), Timestamp: at(3), Canary: true, ModifyIndex: 7},
 		CreateTime:       at(0), ModifyTime: at(4), CreateIndex: 5, ModifyIndex: 9, AllocModifyIndex: 8,
 	}
