@@ -12,24 +12,17 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// lose applies a plan that gives up the n-th allocation as lost.
-func (w *fixture) lose(n int) {
-	w.Helper()
-	w.stop1(cluster.PlanStop{Alloc: allocID(n), Lost: true, Description: cluster.DescLost})
-}
-
 // withUnconfirmed drains the first node. One allocation was lost before, and the job of another one is
 // purged during the drain: nothing confirms the ends of the two.
-func (w *fixture) withUnconfirmed() *fixture {
+func withUnconfirmed(w *fixture) {
 	w.Helper()
 	w.nodes(2)
 	w.place(1, w.job("web", cluster.JobService, 1), nodeID(1))
 	gone := w.job("gone", cluster.JobService, 1)
 	w.place(2, gone, nodeID(1))
-	w.lose(1)
+	w.stop1(cluster.PlanStop{Alloc: allocID(1), Lost: true, Description: cluster.DescLost})
 	w.drain(nodeID(1), cluster.DrainSpec{Deadline: -1})
 	w.must(&shims.JobDeregister{Job: gone.Key(), Purge: true})
-	return w
 }
 
 const confirmPath = "/v1/drain/d1/confirm"
@@ -37,7 +30,8 @@ const confirmPath = "/v1/drain/d1/confirm"
 // The answers to a confirmation. It needs the right to write, and the record has the name of the token.
 func TestConfirmDrain(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t).atNoon().withUnconfirmed()
+	w := newFixture(t).atNoon()
+	withUnconfirmed(w)
 	url := w.serveAs(guarded(w), httpapi.Options{}).URL
 	const writer, reader = "writer-token", "reader-token"
 	confirm := func(path, token string) answer { return request(t, "PUT", url+path, "ignored", "X-Nomad-Token", token) }
@@ -87,7 +81,8 @@ func TestConfirmDrain(t *testing.T) {
 // A running drain shows how many allocations its record would count.
 func TestDrain_progressUnconfirmed(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t).withUnconfirmed()
+	w := newFixture(t)
+	withUnconfirmed(w)
 	url := w.serve(httpapi.Options{}).URL
 	must.Eq(t, 2, decode[wire.NodeDrain](t, request(t, "GET", url+"/v1/node/"+uuid('a', 1)+"/drain", "")).Progress.Unconfirmed)
 	must.Eq(t, 2, decode[wire.DrainList](t, request(t, "GET", url+"/v1/drains", "")).Active[0].Progress.Unconfirmed)
@@ -100,7 +95,7 @@ func TestDrain_progressUnconfirmed(t *testing.T) {
 func TestBlocking_unconfirmed(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
-		w.withUnconfirmed()
+		withUnconfirmed(w)
 		w.place(3, w.job("other", cluster.JobService, 1), nodeID(2))
 		w.end(nodeID(1))
 		paths := []string{"/v1/node/" + string(nodeID(1)) + "/drain", "/v1/drains"}

@@ -7,9 +7,9 @@
 // Most routes answer as the reference API does: the same paths, parameters, headers and
 // JSON, the same status codes and texts. So tools that drain nodes of the reference drain
 // ours. Our own routes have paths that the reference does not have (GET
-// /v1/node/{id}/drain, /v1/drains, /v1/client/…, /v1/operator/raft/join), and our own fields
-// stand beside the compatible ones: the drain's id and progress, why each allocation is
-// still there, how the drain ended. One route differs: an eligibility request changes the
+// /v1/node/{id}/drain, /v1/drains, PUT /v1/drain/{id}/confirm, /v1/client/…,
+// /v1/operator/raft/join), and our own fields stand beside the compatible ones: the drain's id and
+// progress, why each allocation is still there, how the drain ended. One route differs: an eligibility request changes the
 // node in its path, and ignores the node in its body.
 //
 // Package wire has the shapes of both.

@@ -25,6 +25,8 @@ func (c *Base) predictor(args Arguments) complete.Predictor {
 		return complete.PredictFunc(func(typed complete.Args) []string {
 			return append(c.search(searchNodes, typed.Last), c.namesWith(typed.Last)...)
 		})
+	case "DRAIN":
+		return complete.PredictFunc(func(typed complete.Args) []string { return c.unconfirmedDrains(typed.Last) })
 	case "ALLOC", "EVAL", "JOB", "PLUGIN", "VOLUME":
 		context := strings.ToLower(first) + "s"
 		return complete.PredictFunc(func(typed complete.Args) []string { return c.search(context, typed.Last) })
@@ -74,6 +76,22 @@ func (c *Base) namesWith(prefix string) (names []string) {
 		}
 	})
 	return names
+}
+
+// unconfirmedDrains returns the ids of ended drains that count unconfirmed allocations and begin with a prefix.
+func (c *Base) unconfirmedDrains(prefix string) (ids []string) {
+	c.offer(func(ctx context.Context, api *client.Client) {
+		drains, _, err := api.Drains(ctx, client.Query{})
+		if err != nil {
+			return
+		}
+		for _, d := range drains.Recent {
+			if d.Unconfirmed > 0 && strings.HasPrefix(d.ID, prefix) {
+				ids = append(ids, d.ID)
+			}
+		}
+	})
+	return ids
 }
 
 // searchNodes is the context of a search for nodes.

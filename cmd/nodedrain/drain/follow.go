@@ -37,6 +37,10 @@ type Follower struct {
 	// drainEnded and allStopped are the two conditions of the monitor's end. cancelled
 	// means that the drain ended by a cancel.
 	DrainEnded, allStopped, cancelled bool
+	// stoppedAt is the time of the last end of an allocation that was read, or zero. emptied means that
+	// the event of an empty node was returned.
+	stoppedAt time.Time
+	emptied   bool
 	// record is the record of the drain after its end, or nil.
 	record *wire.Drain
 	// down reports whether the node was down when it was last read.
@@ -70,6 +74,7 @@ func (f *Follower) updateNode(n *wire.Node, record *wire.Drain) (events []event)
 		f.nothingLeft = record != nil && record.Outcome != string(cluster.OutcomeNone) && record.StillStopping == 0
 		events = append(events, f.ended(n, record)...)
 		f.held = nil
+		events = append(events, f.empty()...)
 		return append(events, f.lingering()...)
 	case f.Strategy != nil && !sameStrategy(f.Strategy, strategy):
 		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, cli.LimitText(strategy))})
@@ -122,13 +127,18 @@ func (f *Follower) ended(n *wire.Node, record *wire.Drain) (events []event) {
 // outcomeText returns the outcome of an ended drain if it is more than "complete", and the volumes
 // that it left.
 func outcomeText(record *wire.Drain) (lines []string) {
-	switch {
-	case record == nil || record.Outcome == string(cluster.OutcomeNone):
+	if record == nil || record.Outcome == string(cluster.OutcomeNone) {
 		return nil
-	case record.StillStopping > 0:
-		lines = append(lines, fmt.Sprintf("Outcome: %s; %s still stopping", record.Outcome, cli.Count(record.StillStopping, "allocation")))
-	case record.Outcome != string(cluster.OutcomeComplete):
-		lines = append(lines, "Outcome: "+record.Outcome)
+	}
+	text := record.Outcome
+	if record.StillStopping > 0 {
+		text += fmt.Sprintf("; %s still stopping", cli.Count(record.StillStopping, "allocation"))
+	}
+	if record.Unconfirmed > 0 {
+		text += "; " + cli.Count(record.Unconfirmed, "unconfirmed allocation")
+	}
+	if text != string(cluster.OutcomeComplete) {
+		lines = append(lines, "Outcome: "+text)
 	}
 	if record.VolumesLeft == nil {
 		return lines
@@ -158,23 +168,35 @@ func volumeText(v wire.VolumeHold) string {
 func (f *Follower) updateAllocs(list []*wire.Allocation) (events []event) {
 	before := f.allocs
 	f.allocs = make(map[string]*wire.Allocation, len(list))
-	var stopped time.Time // the last stop in this read, or zero
 	for _, a := range list {
 		if was := before[a.ID]; was != nil {
 			events = append(events, changes(was, a)...)
-			if at := unixTime(0, a.ModifyTime); alloc.Alive(was) && !alloc.Alive(a) && at.After(stopped) {
-				stopped = at
+			if at := unixTime(0, a.ModifyTime); alloc.Alive(was) && !alloc.Alive(a) && at.After(f.stoppedAt) {
+				f.stoppedAt = at
 			}
 		}
 		f.allocs[a.ID] = a
 	}
 	left := f.Left()
 	f.leaving.update(left)
-	if left == 0 && !f.allStopped {
-		events = append(events, event{stopped, fmt.Sprintf("All allocations on node %q have stopped", f.Node)})
-	}
 	f.allStopped = left == 0
+	f.emptied = f.emptied && f.allStopped
+	events = append(events, f.empty()...)
 	return append(events, f.lingering()...)
+}
+
+// empty returns the event of a node without allocations that have to stop. It waits for the end of the
+// drain, because only the record counts the allocations whose rows were deleted while they ran.
+func (f *Follower) empty() []event {
+	if !f.DrainEnded || f.cancelled || !f.allStopped || f.emptied {
+		return nil
+	}
+	f.emptied = true
+	text := fmt.Sprintf("All allocations on node %q have stopped", f.Node)
+	if n := f.unconfirmed().count(); n > 0 {
+		text = fmt.Sprintf("No allocations are left on node %q, but nothing confirms the end of %s", f.Node, cli.Count(n, "allocation"))
+	}
+	return []event{{f.stoppedAt, text}}
 }
 
 // changes returns the changes of an allocation between two reads, oldest first. A slow read

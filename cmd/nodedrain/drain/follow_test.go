@@ -91,7 +91,7 @@ func TestFollower_times(t *testing.T) {
 	stopped := observed("a1 service stop complete marked")[0]
 	stopped.DesiredTransition.MarkedAt, stopped.StoppedAt = wire.NewTime(at(1)), wire.NewTime(at(2))
 	stopped.ModifyTime = at(7).UnixNano()
-	times(t, []time.Time{at(1), at(2), at(7), at(7)}, f.updateAllocs([]*wire.Allocation{stopped}))
+	times(t, []time.Time{at(1), at(2), at(7)}, f.updateAllocs([]*wire.Allocation{stopped}))
 	must.SliceEmpty(t, f.updateAllocs([]*wire.Allocation{stopped})) // the end is reported once
 
 	down := drainingNode(30 * time.Minute)
@@ -106,7 +106,7 @@ func TestFollower_times(t *testing.T) {
 	times(t, []time.Time{at(3)}, f.updateReport(report(later, web)))
 
 	ended := &wire.Node{ID: "n1", LastDrain: &wire.DrainMetadata{Status: "complete", UpdatedAt: wire.NewTime(at(11))}}
-	times(t, []time.Time{at(10), at(10)}, f.updateNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
+	times(t, []time.Time{at(10), at(10), at(7)}, f.updateNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
 	times(t, []time.Time{at(11)}, f.updateNode(ended, nil))
 }
 
@@ -137,6 +137,18 @@ func TestFollower_ended(t *testing.T) {
 			node("complete", nil),
 			&wire.Drain{Outcome: "forced", StillStopping: 1},
 			[]string{"Drain complete for node n1", "Outcome: forced; 1 allocation still stopping"},
+			false,
+		},
+		"unconfirmed": {
+			node("complete", nil),
+			&wire.Drain{Outcome: "unconfirmed", Unconfirmed: 2},
+			[]string{"Drain complete for node n1", "Outcome: unconfirmed; 2 unconfirmed allocations"},
+			false,
+		},
+		"unconfirmed and still stopping": {
+			node("complete", nil),
+			&wire.Drain{Outcome: "deadline reached", StillStopping: 2, Unconfirmed: 1},
+			[]string{"Drain complete for node n1", "Outcome: deadline reached; 2 allocations still stopping; 1 unconfirmed allocation"},
 			false,
 		},
 		"volumes left": {

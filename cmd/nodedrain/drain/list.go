@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -10,7 +11,8 @@ import (
 
 // Help is the help of the parent command.
 const Help = `
-  Shows which drains run and how ended drains ended.`
+  Shows which drains run and how ended drains ended, and confirms that no task of an ended
+  drain runs.`
 
 // List is "nodedrain drain list".
 func List() *cli.Command {
@@ -21,12 +23,13 @@ func List() *cli.Command {
   Lists running drains and ended drains. For a running drain it shows the number of
   allocations left, the reason of the allocation that needs help most, and the latest time
   at which the drain ends. Ended drains are listed newest first, including those of
-  deleted nodes.
+  deleted nodes. The tasks of an unconfirmed allocation may still run: see
+  "nodedrain drain confirm".
 `,
 		Connects: true, Formats: true, Run: f.run,
 		Options: cli.Options{
 			cli.Flag(&f.recent, "recent N", "Maximum number of ended drains to list; 0 lists all."),
-			cli.Flag(&f.verbose, "verbose", "Show whole ids, and the id, user and metadata of each drain."),
+			cli.Flag(&f.verbose, "verbose", "Show whole ids, and the id, user and metadata of each drain, and when and by whom it was confirmed."),
 		},
 	}
 }
@@ -79,19 +82,27 @@ func activeTable(drains []wire.ActiveDrain, verbose bool) *cli.Table {
 }
 
 func recentTable(drains []*wire.Drain, verbose bool) *cli.Table {
-	t := cli.NewTable("Node", "Name", "Started", "Ended", "Outcome", cli.If(verbose, "Drain"), cli.If(verbose, "By"), cli.If(verbose, "Meta"))
+	t := cli.NewTable("Node", "Name", "Started", "Ended", "Outcome", "Drain", cli.If(verbose, "Confirmed"), cli.If(verbose, "Confirmed By"),
+		cli.If(verbose, "By"), cli.If(verbose, "Meta"))
 	for _, d := range drains {
-		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.TimeCell(d.EndedAt), OutcomeCell(d), d.ID, d.UpdatedBy, cli.PairsText(d.Meta))
+		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.TimeCell(d.EndedAt), OutcomeCell(d), cli.ShortID(d.ID, verbose),
+			cli.TimeCell(d.ConfirmedAt), cmp.Or(d.ConfirmedBy, "-"), d.UpdatedBy, cli.PairsText(d.Meta))
 	}
 	return t
 }
 
-// OutcomeCell returns a drain's outcome, and how many allocations still stopped and how many volumes were
-// left.
+// OutcomeCell returns a drain's outcome, and how many allocations still stopped, how many are not confirmed
+// and how many volumes were left. The outcome stays when all are confirmed.
 func OutcomeCell(d *wire.Drain) string {
 	text := d.Outcome
 	if d.StillStopping > 0 {
 		text += fmt.Sprintf("; %d still stopping", d.StillStopping)
+	}
+	switch {
+	case d.Unconfirmed > 0:
+		text += "; " + cli.Count(d.Unconfirmed, "unconfirmed allocation")
+	case !d.ConfirmedAt.IsZero():
+		text += "; confirmed later"
 	}
 	if left := volumesLeft(d); left > 0 {
 		text += fmt.Sprintf("; %s left on the node", cli.Count(left, "volume"))

@@ -19,7 +19,7 @@ const (
 	allocsWait = 5 * time.Second
 )
 
-// Monitor follows a drain until it has ended and its allocations have stopped. Run owns the
+// Monitor follows a drain until it has ended and none of its allocations is left. Run owns the
 // goroutines: one for each kind of read.
 type Monitor struct {
 	API    *client.Client
@@ -37,6 +37,8 @@ type Monitor struct {
 const (
 	exitCancelled   cli.ExitCode = 2
 	ExitVolumesLeft cli.ExitCode = 3
+	// ExitUnconfirmed comes before the others: tasks may run on the node.
+	ExitUnconfirmed cli.ExitCode = 4
 )
 
 // observation is the result of one read: a node, its allocations or its report, or the error that
@@ -51,8 +53,8 @@ type observation struct {
 	err    error
 }
 
-// Run monitors the drain. The error is nil if the drain has ended and all its allocations
-// have stopped.
+// Run monitors the drain. The error is nil if the drain has ended and none of its allocations is left.
+// [Monitor.Unconfirmed] has those whose end nothing confirms.
 func (m *Monitor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	observations := make(chan observation) // not buffered: each result is printed before the next read
@@ -100,6 +102,7 @@ func (m *Monitor) trouble(line string) {
 
 // giveUp prints why the monitor ends, and the drain's outcome if the servers have it.
 func (m *Monitor) giveUp(s observation) {
+	m.Follow.record = s.record
 	m.trouble(s.err.Error())
 	for _, line := range outcomeText(s.record) {
 		m.trouble(line)

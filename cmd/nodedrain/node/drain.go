@@ -1,11 +1,13 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -22,11 +24,15 @@ func Drain() *cli.Command {
   new allocations. After the drain it gets none until "nodedrain node eligibility
   -enable".
 
-  After -enable the command monitors the drain until it has ended and all allocations have
-  stopped. It prints a line for each event, with its time by the servers' clocks. On a
-  terminal it also shows a bar with the minimum of rounds left and why allocations have
+  After -enable the command monitors the drain until it has ended and no allocation is
+  left to stop. It prints a line for each event, with its time by the servers' clocks. On
+  a terminal it also shows a bar with the minimum of rounds left and why allocations have
   not moved. Ctrl-C stops the monitor, not the drain. The command then prints how to watch
   the drain again and how to cancel it.
+
+  The servers give up the allocations of a node that they cannot reach. A drain does not
+  wait for these lost allocations, but their tasks may still run. The last lines of the
+  monitor name those whose end nothing confirms, and what to do.
 
   If a server fails, the monitor continues with the next one of -address within about two
   seconds. It gives up after 10 minutes without an answer from any server.
@@ -34,13 +40,17 @@ func Drain() *cli.Command {
 		Exits: `
   0   The request succeeded, or the user did not confirm it. With a monitor: the drain
       has ended, and all allocations that had to leave have stopped, with their volumes
-      off the node.
+      off the node. Nothing is unconfirmed.
   1   The request failed, or the drain's outcome is unknown: the node was deleted, or no
       server answered for 10 minutes. If monitoring fails, Nomad's command exits with 0
       instead.
   2   The drain was cancelled while it was monitored.
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
+  4   The drain has ended, with any outcome, and nothing confirms the end of some
+      allocations: their tasks may still run. It replaces 0, 2 and 3, and 1 after the node
+      was deleted. Also with -monitor, if the last drain of the node has ended like this.
+      Nomad's command exits with 0.
   130 The monitor was interrupted. The drain continues.
 `,
 		Args: "NODE", CountsArgs: true, Connects: true, Options: f.options(), Run: f.run,
@@ -164,7 +174,7 @@ func (r *drainRequest) start(limit time.Duration) error {
 func (r *drainRequest) resume(index uint64) error {
 	if r.node.DrainStrategy == nil {
 		fmt.Fprintln(r.c.Out, "No drain strategy set")
-		return nil
+		return r.ended()
 	}
 	drain.Stamped(r.c.Out, time.Now(), fmt.Sprintf("Monitoring node %q: Ctrl-C to detach monitoring", r.node.ID))
 	follow := drain.Follower{Node: r.node.ID, Strategy: r.node.DrainStrategy, SkipSystem: r.ignoreSystem}
@@ -183,8 +193,45 @@ func (r *drainRequest) watch(follow drain.Follower, index uint64) error {
 	}
 	if err == cli.ExitInterrupted {
 		r.interrupted(m)
+		return err
 	}
-	return err
+	left, failed := m.Unconfirmed(r.c.Ctx)
+	if failed != nil {
+		return cli.Errorf("Error reading the record of the drain: %v", failed)
+	}
+	return r.printUnconfirmed(left, err)
+}
+
+// ended prints the unconfirmed allocations of the last drain of a node that does not drain. Servers of an
+// older build have no record.
+func (r *drainRequest) ended() error {
+	report, _, err := r.c.API.NodeDrain(r.c.Ctx, r.node.ID, client.Query{})
+	if err != nil || report.State != wire.StateEnded {
+		return nil
+	}
+	return r.printUnconfirmed(drain.UnconfirmedIn(report.Drain), nil)
+}
+
+// printUnconfirmed prints the allocations whose end nothing confirms, and what to do. If there are some, it
+// replaces the exit code of the monitor, but no error with a text.
+func (r *drainRequest) printUnconfirmed(left drain.Unconfirmed, err error) error {
+	for _, line := range left.Lines() {
+		drain.Stamped(r.c.Out, time.Now(), line)
+	}
+	if !left.Any() {
+		return err
+	}
+	fmt.Fprintf(r.c.Out, "Nothing confirms that these allocations have ended. Their tasks may still run on node %q\n", r.node.ID)
+	if left.Reported() > 0 {
+		fmt.Fprintln(r.c.Out, "To confirm it, bring the node back: its client reports what has ended")
+	}
+	if id := left.Drain(); id != "" {
+		fmt.Fprintf(r.c.Out, "If the machine is off, or no task of them runs: nodedrain drain confirm%s %s\n", r.c.SameServers(), id)
+	}
+	if _, is := errors.AsType[cli.ExitCode](err); err != nil && !is {
+		return err
+	}
+	return drain.ExitUnconfirmed
 }
 
 // printVolumesLeft prints which volumes are still on the node after its drain. The error is nil if none is.

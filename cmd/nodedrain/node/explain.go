@@ -68,6 +68,7 @@ func explain(c *cli.Base, r *wire.NodeDrain, verbose bool) {
 		fmt.Fprintf(c.Out, "Node %q does not drain\n\nLast Drain\n", r.NodeID)
 		drainFacts(r.Drain, nil).Write(c.Out)
 		c.SectionIfAny("Volumes Left on the Node", volume.HoldTable(r.Drain.VolumesLeft, verbose))
+		printUnconfirmed(c, r.Drain)
 		return
 	}
 	drainFacts(r.Drain, r.Progress).Write(c.Out)
@@ -80,6 +81,19 @@ func explain(c *cli.Base, r *wire.NodeDrain, verbose bool) {
 		c.Section("Reasons", reasonTable(r))
 		c.Section("Allocations Left", leftTable(r.Allocs, verbose))
 	}
+}
+
+// printUnconfirmed lists the allocations of an ended drain whose end nothing confirms.
+func printUnconfirmed(c *cli.Base, d *wire.Drain) {
+	left := drain.UnconfirmedIn(d)
+	if !left.Any() {
+		return
+	}
+	fmt.Fprintln(c.Out, "\nUnconfirmed Allocations")
+	for _, line := range left.Lines() {
+		fmt.Fprintln(c.Out, line)
+	}
+	fmt.Fprintf(c.Out, "Their tasks may still run. If the machine is off, or no task of them runs: nodedrain drain confirm %s\n", d.ID)
 }
 
 // drainFacts returns the facts of a drain. The progress is that of a running drain, or nil.
@@ -101,9 +115,16 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
 	}
 	if progress != nil {
 		f.Add("Left", stagesText(progress))
+		if progress.Unconfirmed > 0 {
+			f.Add("Unconfirmed", cli.Count(progress.Unconfirmed, "allocation")+": their tasks may still run")
+		}
 		if !progress.EndsBy.IsZero() {
 			f.Add("Ends By", cli.Clock(progress.EndsBy))
 		}
+	}
+	if !d.ConfirmedAt.IsZero() {
+		f.Add("Confirmed", cli.Clock(d.ConfirmedAt))
+		f.AddAny("Confirmed By", d.ConfirmedBy)
 	}
 	f.AddAny("By", d.UpdatedBy)
 	f.AddAny("Meta", cli.PairsText(d.Meta))

@@ -28,7 +28,11 @@ func (f *statusFlags) show(c *cli.Call, idOrName string) error {
 	if err != nil {
 		return cli.Errorf("Error querying node allocations: %v", err)
 	}
-	nodeFacts(node, f.verbose).Write(c.Out)
+	facts := nodeFacts(node, f.verbose)
+	if left := unconfirmed(c, node); left > 0 {
+		facts.Add("Unconfirmed", cli.Count(left, "allocation")+" of the last drain; see node explain")
+	}
+	facts.Write(c.Out)
 	if !f.short {
 		if node.ReportsDrivers {
 			c.Section("Drivers", driverTable(node))
@@ -49,6 +53,19 @@ func (f *statusFlags) show(c *cli.Call, idOrName string) error {
 	}
 	c.Section("Allocations", allocTable(allocs, f.verbose, time.Now()))
 	return nil
+}
+
+// unconfirmed returns how many allocations the record of the node's last drain counts as unconfirmed. It is zero
+// if the servers have no record: the compatible API has no count.
+func unconfirmed(c *cli.Call, node *wire.Node) int {
+	if node.LastDrain == nil || node.DrainStrategy != nil {
+		return 0
+	}
+	report, _, err := c.API.NodeDrain(c.Ctx, node.ID, client.Query{})
+	if err != nil || report.State != wire.StateEnded {
+		return 0
+	}
+	return report.Drain.Unconfirmed
 }
 
 // claimedVolumes lists the volumes that allocations on the node claim, in all namespaces.

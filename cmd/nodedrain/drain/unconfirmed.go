@@ -1,0 +1,126 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// Unconfirmed are the allocations that had to leave a node and whose end nothing confirms: their tasks may
+// still run there.
+type Unconfirmed struct {
+	// record is the record that counts allocations, or nil.
+	record *wire.Drain
+	// later are those that the record does not count, by id: they were lost after its end, or the servers
+	// have no contact with their node and may give them up later.
+	later []*wire.Allocation
+	// allocs are the allocations of the node by id, as far as they were read.
+	allocs map[string]*wire.Allocation
+}
+
+// UnconfirmedIn returns those that the record of an ended drain counts.
+func UnconfirmedIn(record *wire.Drain) Unconfirmed { return Unconfirmed{record: record} }
+
+// unconfirmed returns those of the drain. A cancelled drain moves no allocations, so only its record counts.
+func (f *Follower) unconfirmed() Unconfirmed {
+	u := Unconfirmed{record: f.record, allocs: f.allocs}
+	if !f.DrainEnded || f.cancelled {
+		return u
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.allocs)) {
+		a := f.allocs[id]
+		before := f.record != nil && a.AllocModifyIndex <= f.record.EndIndex // the record counts it or its end is confirmed
+		lost := a.ClientStatus == string(cluster.ClientLost) && a.ConfirmedAt.IsZero() && !before
+		if (lost || a.ClientStatus == string(cluster.ClientUnknown)) && !f.Stays(a) {
+			u.later = append(u.later, a)
+		}
+	}
+	return u
+}
+
+// Unconfirmed returns the allocations whose end nothing confirms now. It works after [Monitor.Run].
+func (m *Monitor) Unconfirmed(ctx context.Context) (Unconfirmed, error) {
+	u := m.Follow.unconfirmed()
+	if recorded(u.record) == 0 {
+		return u, nil
+	}
+	// The count may have fallen since the drain ended.
+	report, _, err := cli.Retry(ctx, &m.Contact, func() (*wire.NodeDrain, client.Answer, error) {
+		return m.API.NodeDrain(ctx, m.Follow.Node, client.Query{})
+	})
+	if err != nil {
+		return u, err
+	}
+	for _, d := range append(report.Recent, report.Drain) {
+		if d != nil && d.ID == u.record.ID && d.Outcome != string(cluster.OutcomeNone) {
+			u.record = d
+		}
+	}
+	return u, nil
+}
+
+func recorded(d *wire.Drain) int {
+	if d == nil {
+		return 0
+	}
+	return d.Unconfirmed
+}
+
+// count returns the number of the allocations.
+func (u Unconfirmed) count() int { return recorded(u.record) + len(u.later) }
+
+// Any reports whether there is an allocation.
+func (u Unconfirmed) Any() bool { return u.count() > 0 }
+
+// Drain returns the id of the drain that an operator can confirm, or empty.
+func (u Unconfirmed) Drain() string {
+	if recorded(u.record) == 0 {
+		return ""
+	}
+	return u.record.ID
+}
+
+// Reported returns the number of those whose ends the client reports when it returns. The servers have
+// deleted the rows of the others.
+func (u Unconfirmed) Reported() int { return u.count() - u.purged() }
+
+// purged returns the number of those whose rows were deleted while they ran.
+func (u Unconfirmed) purged() int {
+	if recorded(u.record) == 0 {
+		return 0
+	}
+	return min(u.record.PurgedRunning, u.record.Unconfirmed)
+}
+
+// Lines names the allocations, and counts those without a name.
+func (u Unconfirmed) Lines() (lines []string) {
+	more := u.Reported()
+	name := func(id string) {
+		text := "Unconfirmed: allocation " + id
+		if a := u.allocs[id]; a != nil {
+			text += fmt.Sprintf(" of %s.%s", cli.JobName(a.Namespace, a.JobID), a.TaskGroup)
+		}
+		lines, more = append(lines, cli.SingleLine(text)), more-1
+	}
+	if u.record != nil {
+		for _, id := range u.record.UnconfirmedAllocs {
+			name(id)
+		}
+	}
+	for i := 0; i < len(u.later) && i < cluster.MaxUnconfirmedNames; i++ {
+		name(u.later[i].ID)
+	}
+	if more > 0 {
+		lines = append(lines, "Unconfirmed: "+cli.Count(more, "more allocation"))
+	}
+	if n := u.purged(); n > 0 {
+		lines = append(lines, fmt.Sprintf("Unconfirmed: %s of purged jobs", cli.Count(n, "allocation")))
+	}
+	return lines
+}

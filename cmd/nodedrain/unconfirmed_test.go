@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
+)
+
+// goesSilent makes a node down, as if its heartbeats had stopped, and returns its allocations when all are lost.
+func (c *scriptCluster) goesSilent(ctx context.Context, t *testing.T, id cluster.NodeID) (lost []*cluster.Allocation) {
+	t.Helper()
+	must.NoError(t, c.await(ctx, func() (bool, error) {
+		return c.Server().Store().Snapshot().ClusterVersion() >= cluster.VersionOfConfirmation, nil
+	}))
+	_, err := c.Server().Requests().UpdateNodeStatus(ctx, id, cluster.NodeDown)
+	must.NoError(t, err)
+	must.NoError(t, c.await(ctx, func() (bool, error) {
+		lost = slices.Collect(c.Server().Store().Snapshot().AllocsByNode(id))
+		return !slices.ContainsFunc(lost, func(a *cluster.Allocation) bool { return a.ClientStatus != cluster.ClientLost }), nil
+	}))
+	return lost
+}
+
+// recordOf returns the newest record of the node's drains.
+func (c *scriptCluster) recordOf(t *testing.T, id cluster.NodeID) *cluster.Drain {
+	t.Helper()
+	records := slices.Collect(c.Server().Store().Snapshot().DrainsByNode(id))
+	must.Positive(t, len(records))
+	return records[len(records)-1]
+}
+
+// A regression test: the drain of a node that was lost with its allocations was complete, and a script could turn
+// the machine off while its tasks ran. Here the node returns and its client reports the ends one after the other.
+func TestMonitor_unconfirmed(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	lost := c.goesSilent(ctx, t, pinnedNode)
+	must.Len(t, 4, lost)
+	code, out, errs := commandAt(ctx, c.api.Address(), "", "node drain -enable -no-deadline "+pinnedNode)
+	must.EqOp(t, int(drain.ExitUnconfirmed), code, must.Sprint(out, errs))
+	record := c.recordOf(t, pinnedNode)
+	must.Eq(t, cluster.OutcomeUnconfirmed, record.Outcome)
+	must.StrContains(t, out, ": Outcome: unconfirmed; 4 unconfirmed allocations\n")
+	must.StrContains(t, out, fmt.Sprintf(": No allocations are left on node %q, but nothing confirms the end of 4 allocations\n", pinnedNode))
+	for _, a := range lost {
+		must.StrContains(t, out, fmt.Sprintf(": Unconfirmed: allocation %s of %s.%s\n", a.ID, a.JobID, a.TaskGroup))
+	}
+	must.StrHasSuffix(t, "nodedrain drain confirm "+string(record.ID)+"\n", out)
+	must.StrNotContains(t, out, "have stopped")
+
+	_, out, _ = commandAt(ctx, c.api.Address(), "", "node explain "+pinnedNode)
+	must.StrContains(t, out, "= unconfirmed; 4 unconfirmed allocations\n")
+	must.StrContains(t, out, "\nUnconfirmed Allocations\n")
+	_, out, _ = commandAt(ctx, c.api.Address(), "", "node status "+pinnedNode)
+	must.StrContains(t, out, "= 4 allocations of the last drain; see node explain\n")
+
+	for i, a := range lost {
+		code, out, _ = commandAt(ctx, c.api.Address(), "", "node drain -monitor "+pinnedNode)
+		must.EqOp(t, int(drain.ExitUnconfirmed), code)
+		must.StrContains(t, out, string(a.ID))
+		_, err := c.writer.ReportAllocs(ctx, []cluster.AllocReport{{Alloc: a.ID, Node: pinnedNode, ClientStatus: cluster.ClientComplete, At: time.Now()}})
+		must.NoError(t, err)
+		must.Eq(t, 3-i, c.recordOf(t, pinnedNode).CountUnconfirmed())
+	}
+	code, out, _ = commandAt(ctx, c.api.Address(), "", "node drain -monitor "+pinnedNode)
+	must.Zero(t, code)
+	must.Eq(t, "No drain strategy set\n", out)
+	_, out, _ = commandAt(ctx, c.api.Address(), "", "drain list")
+	must.StrContains(t, out, " unconfirmed; confirmed later ")
+	_, out, _ = commandAt(ctx, c.api.Address(), "", "node status "+pinnedNode)
+	must.StrNotContains(t, out, "Unconfirmed")
+}
+
+// The exit code of unconfirmed allocations replaces those of a cancelled drain and of a node that was deleted.
+func TestMonitor_unconfirmedWithOtherOutcomes(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	c.goesSilent(ctx, t, slowNode)
+	// A new allocation keeps the drain from ending.
+	_, err := c.Server().Requests().UpdateNodeStatus(ctx, slowNode, cluster.NodeReady)
+	must.NoError(t, err)
+	must.NoError(t, c.await(ctx, func() (bool, error) {
+		for a := range c.Server().Store().Snapshot().AllocsByNode(slowNode) {
+			if a.ClientStatus == cluster.ClientRunning {
+				return true, nil
+			}
+		}
+		return false, nil
+	}))
+	for _, test := range []struct {
+		outcome string
+		end     func() error
+	}{
+		{"cancelled", func() error {
+			_, err := c.writer.UpdateDrain(ctx, cluster.DrainUpdate{Node: slowNode, MarkEligible: true})
+			return err
+		}},
+		{"node gone", func() error { _, err := c.writer.PurgeNode(ctx, slowNode); return err }},
+	} {
+		code, out, errs := watched(ctx, c, "node drain -enable -no-deadline "+slowNode, "allocations left", func() { must.NoError(t, test.end()) })
+		must.EqOp(t, int(drain.ExitUnconfirmed), code, must.Sprint(out, errs))
+		must.EqOp(t, cluster.Outcome(test.outcome), c.recordOf(t, slowNode).Outcome)
+		must.StrContains(t, out, ": Unconfirmed: allocation ")
+	}
+}
+
+// An operator confirms a drain. The exit code of the answer no is not zero.
+func TestDrainConfirm(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	c.goesSilent(ctx, t, slowNode)
+	code, _, errs := commandAt(ctx, c.api.Address(), "", "node drain -enable -force -detach "+slowNode)
+	must.Zero(t, code, must.Sprint(errs))
+	must.NoError(t, c.await(ctx, func() (bool, error) { return !c.Server().Store().Snapshot().Node(slowNode).Draining(), nil }))
+	id := string(c.recordOf(t, slowNode).ID)
+	const node = `node "slow" (51050000)`
+	declares := fmt.Sprintf("This declares that 2 allocations of drain %q on %s ended: the machine is off, or no task of them runs\n", id, node)
+
+	for _, answer := range []string{"n\n", "", "yes\n", "perhaps\n"} {
+		code, out, errs := commandAt(ctx, c.api.Address(), answer, "drain confirm "+id[:8])
+		must.One(t, code, must.Sprint(answer))
+		must.StrContains(t, out, declares)
+		must.StrContains(t, out, "Are you sure that no task of them runs on "+node+"? [y/N] ")
+		must.StrHasSuffix(t, "The drain was not confirmed, and nothing has changed\n", errs)
+	}
+	must.Eq(t, 2, c.recordOf(t, slowNode).CountUnconfirmed())
+
+	code, out, errs := commandAt(ctx, c.api.Address(), "y\n", "drain confirm "+strings.ToUpper(id))
+	must.Zero(t, code, must.Sprint(errs))
+	must.StrHasSuffix(t, fmt.Sprintf("Drain %q confirmed\n", id), out)
+	record := c.recordOf(t, slowNode)
+	must.Eq(t, cluster.OutcomeUnconfirmed, record.Outcome)
+	must.Zero(t, record.CountUnconfirmed())
+	must.Eq(t, httpapi.AnonymousName, record.Unconfirmed.ConfirmedBy)
+
+	code, out, _ = commandAt(ctx, c.api.Address(), "", "drain confirm -yes "+id)
+	must.Zero(t, code)
+	must.Eq(t, fmt.Sprintf("Drain %q of %s counts no unconfirmed allocation: nothing has changed\n", id, node), out)
+	_, out, _ = commandAt(ctx, c.api.Address(), "", "node explain "+slowNode)
+	must.StrContains(t, out, "Confirmed By = "+httpapi.AnonymousName+"\n")
+}
+
+// The drain is named by its id or by a prefix that no other drain has.
+func TestDrainConfirm_names(t *testing.T) {
+	t.Parallel()
+	drainOf := func(id, outcome string, unconfirmed int) *wire.Drain {
+		return &wire.Drain{ID: id, NodeID: "n1", NodeName: "first", Outcome: outcome, Unconfirmed: unconfirmed, Strategy: &wire.DrainStrategy{}}
+	}
+	confirmed := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			confirmed = r.URL.Path
+			_, _ = w.Write([]byte(`{"Index":7}`))
+			return
+		}
+		_ = json.NewEncoder(w).Encode(wire.DrainList{
+			Active: []wire.ActiveDrain{{Drain: drainOf("cc33", "", 0)}},
+			Recent: []*wire.Drain{drainOf("aa11", "unconfirmed", 1), drainOf("aa11-2", "node gone", 1), drainOf("bb22", "cancelled", 25), drainOf("dd44", "complete", 0)},
+		})
+	}))
+	t.Cleanup(server.Close)
+	for _, test := range []struct{ name, confirms, text string }{
+		{"aa11", "aa11", `This declares that 1 allocation of drain "aa11" on node "first" (n1) ended`},
+		{"aa11-", "aa11-2", "Drain \"aa11-2\" confirmed\n"},
+		{"BB", "bb22", "Unconfirmed: 25 more allocations\n"},
+		{"dd44", "", "counts no unconfirmed allocation: nothing has changed\n"},
+		{"aa1", "", "Prefix matched multiple drains\n\nDrain   Node  Name   "},
+		{"cc", "", `Drain "cc33" of node "first" (n1) has not ended: there is nothing to confirm`},
+		{"ee", "", `No drain(s) with prefix or id "ee" found`},
+		{"a", "", "Identifier must contain at least two characters."},
+	} {
+		confirmed = ""
+		code, out, errs := commandAt(t.Context(), server.URL, "", "drain confirm -yes "+test.name)
+		must.StrContains(t, out+errs, test.text)
+		must.EqOp(t, test.confirms == "" && test.name != "dd44", code == 1)
+		if test.confirms != "" {
+			must.Eq(t, "/v1/drain/"+test.confirms+"/confirm", confirmed)
+		} else {
+			must.Eq(t, "", confirmed)
+		}
+	}
+}
