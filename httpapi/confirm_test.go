@@ -58,7 +58,9 @@ func TestConfirmDrain(t *testing.T) {
 	must.Eq(t, 2, d.Unconfirmed)
 	must.Eq(t, []string{uuid('b', 1)}, d.UnconfirmedAllocs)
 	must.True(t, d.ConfirmedAt.IsZero())
-	must.Eq(t, "complete", decode[wire.Node](t, request(t, "GET", url+"/v1/node/"+uuid('a', 1), "", "X-Nomad-Token", reader)).LastDrain.Status)
+	node := decode[wire.Node](t, request(t, "GET", url+"/v1/node/"+uuid('a', 1), "", "X-Nomad-Token", reader))
+	must.Eq(t, "complete", node.LastDrain.Status)
+	must.Eq(t, "2", node.Events[len(node.Events)-1].Details["unconfirmed"])
 
 	confirmed := confirm(confirmPath, writer)
 	must.Eq(t, 200, confirmed.code, must.Sprint(confirmed.body))

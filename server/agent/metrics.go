@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
@@ -52,8 +53,23 @@ func (a *Agent) setMetricsSources(api *httpapi.Handler) {
 	if m := a.config.Metrics; m != nil {
 		m.Watch(telemetry.Sources{
 			Drains: a.server.Drainer().Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting, Connections: a.conns.counts,
-			State: a.digests.status,
-			Held:  a.server.HeldRows,
+			State:       a.digests.status,
+			Held:        a.server.HeldRows,
+			Unconfirmed: func() ([]*cluster.Drain, bool) { return unconfirmed(a.server) },
 		})
 	}
+}
+
+// unconfirmed returns the records of drains that count unconfirmed allocations, oldest first, on a server that
+// leads.
+func unconfirmed(s *server.Server) (records []*cluster.Drain, leads bool) {
+	if !s.Leads() {
+		return nil, false
+	}
+	for d := range s.Store().Snapshot().Drains() {
+		if d.CountUnconfirmed() > 0 {
+			records = append(records, d)
+		}
+	}
+	return records, true
 }

@@ -192,7 +192,8 @@ func (a *auditor) countEnds(entry shims.Applied, nodes []cluster.NodeID) {
 		outcome := identifier(string(record.Outcome))
 		a.t.series.ended.WithLabelValues(outcome).Inc()
 		took := record.EndedAt.Sub(record.Strategy.StartedAt)
-		a.t.logger.Info("a drain ended", "node", record.NodeID, "drain", record.ID, "outcome", record.Outcome, "took", took, "stopping", record.StillStopping)
+		a.t.logger.Info("a drain ended", "node", record.NodeID, "drain", record.ID, "outcome", record.Outcome, "took", took,
+			"stopping", record.StillStopping, "unconfirmed", record.CountUnconfirmed())
 		a.t.series.duration.WithLabelValues(outcome).Observe(took.Seconds())
 		if deadline := record.Strategy.ForceDeadline; !deadline.IsZero() && record.EndedAt.After(deadline) {
 			a.t.series.lateness.WithLabelValues().Observe(record.EndedAt.Sub(deadline).Seconds())

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// MaxNamedDrains bounds, in each of the two series that name drains, how many drains it names.
+// MaxNamedDrains bounds, in each series that names drains, how many drains it names.
 const MaxNamedDrains = 20
 
 // observedDrain is what the scrapes keep of a running drain.

@@ -18,6 +18,9 @@ type Sources struct {
 	// Drains returns the running drains. An error means that another server has them. It is
 	// [drainer.NodeDrainer.Status].
 	Drains func() ([]rules.Status, error)
+	// Unconfirmed returns the records of ended drains that count unconfirmed allocations, oldest first.
+	// leads is false on a server that does not lead: the leader has them.
+	Unconfirmed func() (records []*cluster.Drain, leads bool)
 	// Raft is the server's raft; see [raft.Raft].
 	Raft Raft
 	// BlockingQueries is how many readers wait for a change.
@@ -140,10 +143,24 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 	if s.Raft != nil {
 		out.raft(s.Raft)
 	}
+	if s.Unconfirmed != nil {
+		if records, leads := s.Unconfirmed(); leads {
+			out.unconfirmed(records)
+		}
+	}
 	if s.Drains != nil {
 		if all, err := s.Drains(); err == nil { // otherwise the leader's scrape has them
 			out.drains(all, p.observe(all, out.now))
 		}
+	}
+}
+
+// unconfirmed sends the counts of the records, oldest first. It names the newest.
+func (s scrape) unconfirmed(records []*cluster.Drain) {
+	s.gauge("drains_unconfirmed", "Records of ended drains that count unconfirmed allocations; only on the leader.", float64(len(records)))
+	for _, d := range records[max(0, len(records)-MaxNamedDrains):] {
+		s.gauge("drain_unconfirmed_allocations", "Allocations of an ended drain whose end nothing confirms, for the drains that ended last; only on the leader.",
+			float64(d.CountUnconfirmed()), "drain", string(d.ID), "node", d.NodeName)
 	}
 }
 

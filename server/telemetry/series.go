@@ -73,7 +73,7 @@ func (s *series) start() {
 		s.marks.WithLabelValues(identifier(c.String()))
 	}
 	for _, o := range []cluster.Outcome{
-		cluster.OutcomeComplete, cluster.OutcomeDeadlineReached, cluster.OutcomeForced, cluster.OutcomeCancelled, cluster.OutcomeNodeGone,
+		cluster.OutcomeComplete, cluster.OutcomeUnconfirmed, cluster.OutcomeDeadlineReached, cluster.OutcomeForced, cluster.OutcomeCancelled, cluster.OutcomeNodeGone,
 	} {
 		s.ended.WithLabelValues(identifier(string(o)))
 		s.duration.WithLabelValues(identifier(string(o)))

@@ -153,6 +153,9 @@ func (l *log) running() telemetry.Sources {
 				status("d1", 0, 0), status("d2", time.Hour, time.Hour), status("d3", time.Second, time.Hour), status("d4", time.Second, time.Second),
 			}, nil
 		},
+		Unconfirmed: func() ([]*cluster.Drain, bool) {
+			return []*cluster.Drain{{ID: "d0", NodeName: "node-d0", Unconfirmed: &cluster.UnconfirmedAllocs{Count: 3}}}, true
+		},
 		Raft:            leading{state: raft.Leader},
 		BlockingQueries: func() int { return 5 },
 		Connections: func() []telemetry.Connections {
@@ -259,6 +262,60 @@ func TestScrape_namesDrains(t *testing.T) {
 		must.Eq(t, "40", unchanged(3, "below_budget"))
 		l.Close()
 	})
+}
+
+// Of many records that count unconfirmed allocations the series names the newest. A server that does not lead
+// has no series, because its state may be old.
+func TestScrape_unconfirmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		var records []*cluster.Drain
+		leads := true
+		for i := range telemetry.MaxNamedDrains + 2 {
+			records = append(records, &cluster.Drain{ID: cluster.DrainID(fmt.Sprintf("d%02d", i)), NodeName: "n", Unconfirmed: &cluster.UnconfirmedAllocs{Count: i + 1}})
+		}
+		l.Watch(telemetry.Sources{Unconfirmed: func() ([]*cluster.Drain, bool) { return records, leads }})
+		must.Eq(t, "22", l.value("nodedrain_drains_unconfirmed"))
+		must.Eq(t, "3", l.value(`nodedrain_drain_unconfirmed_allocations{drain="d02",node="n"}`))
+		must.Eq(t, telemetry.MaxNamedDrains, strings.Count(l.scrape(), "nodedrain_drain_unconfirmed_allocations{"))
+		records = nil
+		must.Eq(t, "0", l.value("nodedrain_drains_unconfirmed"))
+		must.StrNotContains(t, l.scrape(), "nodedrain_drain_unconfirmed_allocations")
+		leads = false
+		must.StrNotContains(t, l.scrape(), "unconfirmed ")
+		l.Close()
+	})
+}
+
+// A drain that ends unconfirmed has an outcome of its own, and the log line of its end has the number.
+func TestAudit_unconfirmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		l.Must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n1", Status: cluster.NodeDown})
+		l.lose("a1", "a2")
+		l.Drain("n1", &cluster.DrainSpec{})
+		must.SliceLen(t, 1, l.Complete("n1").Ended)
+		must.Eq(t, "1", l.value(`nodedrain_drains_ended_total{outcome="unconfirmed"}`))
+		must.StrContains(t, l.out.String(), "outcome=unconfirmed")
+		must.StrContains(t, l.out.String(), "stopping=0 unconfirmed=2")
+		l.Close()
+	})
+}
+
+// lose applies a plan that gives allocations up as lost.
+func (l *log) lose(ids ...cluster.AllocID) {
+	l.Helper()
+	eval := l.Eval(l.State().Job(webKey))
+	l.Must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{eval.Copy()}})
+	eval.Status = cluster.EvalComplete
+	p := cluster.Plan{At: time.Now(), Eval: eval, SnapshotIndex: l.Index}
+	for _, id := range ids {
+		p.Stops = append(p.Stops, cluster.PlanStop{Alloc: id, Description: cluster.DescLost, Lost: true})
+	}
+	must.SliceEmpty(l, l.Must(&shims.ApplyPlan{Plan: p}).(shims.PlanApplied).Refused)
 }
 
 // docs/metrics.md lists every series of the golden scrape with its type, and no other. No label value has a

@@ -1,0 +1,42 @@
+package agent_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
+)
+
+// A scrape of the leader has the drains whose records count unconfirmed allocations, until an operator confirms
+// them. Here the job of an allocation is purged while its node drains.
+func TestAgent_unconfirmedDrains(t *testing.T) {
+	t.Parallel()
+	w := newServers(t, 1, func(c *agent.Config) {
+		var err error
+		c.Metrics, err = telemetry.New(telemetry.Options{})
+		must.NoError(t, err)
+		t.Cleanup(c.Metrics.Close)
+	})
+	server := w.leader().Server()
+	writer, state := w.leader().Backend().Writer, server.Store().Snapshot
+	eventually(t, "the cluster version", func() bool { return state().ClusterVersion() >= cluster.VersionOfConfirmation })
+	result.Of(api(t, w.agents[0]).Register(t.Context(), testNode(1))).OK(t)
+	job := clustertest.Job("web", cluster.JobService, 1)
+	result.Of(writer.RegisterJob(t.Context(), job, nil)).OK(t)
+	node := testNode(1).ID
+	eventually(t, "an allocation", func() bool { return state().Usage(node) != cluster.Usage{} })
+	drain := result.Of(writer.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: node, Spec: &cluster.DrainSpec{}})).OK(t).Drain
+	must.StrContains(t, scrape(t, w.agents[0]), "\nnodedrain_drains_unconfirmed 0\n")
+	result.Of(writer.StopJob(t.Context(), job.Key(), true)).OK(t)
+	eventually(t, "the end of the drain", func() bool { return state().DrainRecord(drain) != nil })
+	one := fmt.Sprintf("\nnodedrain_drain_unconfirmed_allocations{drain=%q,node=\"n1\"} 1\n", drain)
+	must.StrContains(t, scrape(t, w.agents[0]), one)
+	result.Of(writer.ConfirmDrain(t.Context(), drain, "ops")).OK(t)
+	must.StrNotContains(t, scrape(t, w.agents[0]), one)
+}
