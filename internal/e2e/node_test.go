@@ -270,8 +270,8 @@ func (s *site) script(text string) map[string]any {
 	return map[string]any{"command": "/bin/sh", "args": []string{"-c", fmt.Sprintf(text, s.journal)}}
 }
 
-// register registers a service of two tasks.
-func (s *site) register(id string, count int) {
+// register registers a service of two tasks, which may run on all nodes or on the named one.
+func (s *site) register(id string, count int, node ...string) {
 	s.t.Helper()
 	kind, cpu, memory, timeout := "service", 100, 64, grace
 	one, quick, long := 1, 100*time.Millisecond, time.Minute
@@ -284,6 +284,9 @@ func (s *site) register(id string, count int) {
 		task := api.NewTask(name, "raw_exec").Require(&api.Resources{CPU: &cpu, MemoryMB: &memory})
 		task.KillTimeout, task.KillSignal, task.Config = &timeout, "SIGTERM", s.script(text)
 		group.AddTask(task)
+	}
+	for _, name := range node {
+		job.Constrain(api.NewConstraint("${node.unique.name}", "=", name))
 	}
 	_, _, err := s.api.Jobs().Register(job.AddTaskGroup(group), nil)
 	must.NoError(s.t, err)
