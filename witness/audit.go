@@ -36,6 +36,11 @@ func (w *Witness) Audit(s World) []Finding {
 				Drain: record.ID, Node: record.NodeID,
 				Why: fmt.Sprintf("a drain's outcome %q that no entry named", record.Outcome),
 			})
+		} else if count := countOf(record); count != d.counted.count {
+			unseen = append(unseen, Finding{
+				Drain: record.ID, Node: record.NodeID,
+				Why: fmt.Sprintf("the count %d of unconfirmed allocations that no entry named", count),
+			})
 		}
 	}
 	slices.SortFunc(unseen, func(a, b Finding) int {
@@ -60,4 +65,12 @@ func (r Report) UnderLimit() []cluster.GroupKey {
 		}
 	}
 	return keys
+}
+
+// countOf is the number of unconfirmed allocations that a record counts.
+func countOf(record *cluster.Drain) int {
+	if record.Unconfirmed == nil {
+		return 0
+	}
+	return record.Unconfirmed.Count
 }

@@ -27,7 +27,8 @@
 //     an end, planned against another revision; a mark that was not planned.
 //   - G3: a mark on an allocation whose stage had not come.
 //   - G5: a drain that ended without a record, too early, or twice; an untrue outcome; a wrong count
-//     of marks, of purged or stopping allocations, or of volumes left.
+//     of marks, of purged, stopping or unconfirmed allocations, or of volumes left; an allocation
+//     that was confirmed too early; a collected row that a record counts.
 //   - G6: a mark that was lost. Of entries with planned items: a mark without an evaluation of its
 //     job in the same entry.
 //

@@ -13,6 +13,8 @@ import (
 type drain struct {
 	DrainReport
 	ended bool
+	// counted is what the record counts as unconfirmed, after the end.
+	counted counted
 }
 
 // observeNode follows the drain of a node.
@@ -79,7 +81,7 @@ func (w *Witness) judgeStrategy(e Entry, was, is *cluster.Drain) {
 func (w *Witness) judgeCounts(e Entry, nodes []cluster.NodeID, allocs []cluster.AllocID) {
 	purged := make(map[cluster.NodeID]int)
 	for _, id := range allocs {
-		if a := e.Before.Alloc(id); a != nil && opinion.Live(a) && e.After.Alloc(id) == nil {
+		if a := e.Before.Alloc(id); a != nil && (opinion.Live(a) || opinion.Unconfirmed(a) && counts(e.Before)) && e.After.Alloc(id) == nil {
 			purged[a.NodeID]++
 		}
 	}
@@ -151,6 +153,7 @@ func (w *Witness) observeEnd(e Entry, running *cluster.Drain) {
 func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 	f := Finding{Kind: UntrueOutcome, Drain: record.ID, Node: running.NodeID}
 	left, expected := 0, cluster.Outcome("")
+	unconfirmed := confirmations{w, e}.judgeUnconfirmed(d, running, record)
 	switch after := e.After.Node(running.NodeID); {
 	case after == nil:
 		expected, left = cluster.OutcomeNodeGone, w.countLeft(e, running)
@@ -158,14 +161,14 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 		expected, left = cluster.OutcomeCancelled, w.judgeCancelled(e, running)
 	default:
 		left = w.judgeLeft(e, record)
-		expected = w.outcomeOf(d, record, left)
+		expected = w.outcomeOf(d, record, left, unconfirmed)
 		if was := e.Before.Node(running.NodeID); was.SchedulingEligibility != after.SchedulingEligibility {
 			w.find(e, Finding{Kind: MadeEligible, Drain: f.Drain, Node: f.Node, Why: "the end of the drain made its node " + string(after.SchedulingEligibility)})
 		}
 	}
 	switch {
 	case record.Outcome != expected:
-		f.Why = fmt.Sprintf("the outcome is %q, but with its marks %v and %d allocations left it must be %q", record.Outcome, d.Marked, left, expected)
+		f.Why = fmt.Sprintf("the outcome is %q, but with its marks %v, %d allocations left and %d unconfirmed it must be %q", record.Outcome, d.Marked, left, unconfirmed, expected)
 		w.find(e, f)
 	case record.NodeID != running.NodeID || record.Revision != running.Revision || record.EndIndex != e.Index || !e.At.IsZero() && !record.EndedAt.Equal(e.At):
 		f.Why = fmt.Sprintf("the record has node %s, revision %d, end %s and index %d; the drain ended on node %s with revision %d at %s and index %d",
@@ -185,15 +188,17 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 	w.judgeMarked(e, record)
 }
 
-// outcomeOf returns the correct outcome of an ended drain with that many allocations left.
-// The deadline or force gave up the allocations left, even if it marked nothing.
-func (w *Witness) outcomeOf(d *drain, record *cluster.Drain, left int) cluster.Outcome {
+// outcomeOf returns the correct outcome of an ended drain with that many allocations left and
+// unconfirmed. The deadline or force gave up the allocations left, even if it marked nothing.
+func (w *Witness) outcomeOf(d *drain, record *cluster.Drain, left, unconfirmed int) cluster.Outcome {
 	givenUp := left > 0 && !w.options.MarkedIsComplete
 	switch deadline := record.Strategy.Deadline; {
 	case d.Marked[cluster.MarkForced] > 0, givenUp && deadline < 0 && d.Marked[cluster.MarkDeadline] == 0:
 		return cluster.OutcomeForced
 	case d.Marked[cluster.MarkDeadline] > 0, givenUp && deadline > 0:
 		return cluster.OutcomeDeadlineReached
+	case unconfirmed > 0 && !w.options.MarkedIsComplete:
+		return cluster.OutcomeUnconfirmed
 	}
 	return cluster.OutcomeComplete
 }

@@ -51,6 +51,12 @@ const (
 	// MiscountedPurged (G5): a drain counts wrongly the allocations that were purged while they
 	// ran.
 	MiscountedPurged
+	// MiscountedUnconfirmed (G5): a record counts wrongly the allocations whose end nothing confirms.
+	MiscountedUnconfirmed
+	// ConfirmedEarly (G5): an entry confirmed the end of an allocation without a cause.
+	ConfirmedEarly
+	// CollectedCounted (G5): a row was collected that a record counts as unconfirmed.
+	CollectedCounted
 	// EndedEarly (G5): the drain ended while it still had to wait for an allocation.
 	EndedEarly
 	// NoRecord (G5): a drain ended without a record, or its record has no outcome.
@@ -94,7 +100,7 @@ func (k Kind) String() string {
 	names := [kindCount]string{
 		"below limit", "no limit", "not draining", "not due", "stale revision", "marked excluded", "unexplained mark", "not withdrawn",
 		"foreign mark withdrawn", "placed again", "revision moved", "out of turn", "untrue outcome", "miscounted stopping", "miscounted volumes",
-		"miscounted marks", "miscounted purged", "ended early", "no record", "second outcome", "ended without cause", "made eligible",
+		"miscounted marks", "miscounted purged", "miscounted unconfirmed", "confirmed early", "collected counted", "ended early", "no record", "second outcome", "ended without cause", "made eligible",
 		"mark lost", "no evaluation", "unseen",
 	}
 	if k >= kindCount {

@@ -36,6 +36,8 @@ type DrainReport struct {
 	StartIndex    uint64
 	EndIndex      uint64
 	StillStopping int
+	// Unconfirmed is the present count of the record.
+	Unconfirmed int
 
 	// Marked counts the drain's marks by class. Their sum is Moved, Stopped and
 	// Withdrawn plus the marked allocations that still run.

@@ -16,7 +16,7 @@ import (
 func Resume(o Options, s World) *Witness {
 	w := New(o)
 	for record := range s.Drains() {
-		w.adopt(record, true)
+		confirmations{w: w}.adoptCount(s, w.adopt(record, true), record)
 	}
 	for n := range s.Nodes() {
 		if n.Drain == nil {

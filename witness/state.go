@@ -8,7 +8,8 @@ import (
 )
 
 // State is one consistent state of the cluster. The order of allocations does not matter. That of a
-// cluster with volumes also has the methods of Volumes in package opinion.
+// cluster with volumes also has the methods of Volumes in package opinion, and that of one with cluster
+// versions the method of Versioned.
 type State interface {
 	// Node returns the node, or nil.
 	Node(cluster.NodeID) *cluster.Node
@@ -62,10 +63,12 @@ const (
 	UnknownSource Source = iota
 	// Drainer: the entry marks allocations or ends drains.
 	Drainer
-	// Operator: the entry is a request that starts, updates or cancels a drain.
+	// Operator: the entry is a request that starts, updates, cancels or confirms a drain.
 	Operator
 	// Other: the entry does none of these. It may delete a node that drains.
 	Other
+	// Collection: the entry deletes ended work.
+	Collection
 )
 
 // Planned is one item of an entry that a drainer planned: a mark, or the end of a

@@ -12,10 +12,12 @@ import (
 
 // Witness follows the application of one log. Make it with [New] or [Resume].
 type Witness struct {
-	options  Options
-	groups   map[cluster.GroupKey]*group
-	drains   map[cluster.DrainID]*drain
-	marks    map[cluster.AllocID]*mark
+	options Options
+	groups  map[cluster.GroupKey]*group
+	drains  map[cluster.DrainID]*drain
+	marks   map[cluster.AllocID]*mark
+	// counting are the ended drains whose records count unconfirmed allocations, by node.
+	counting map[cluster.NodeID][]cluster.DrainID
 	findings []Finding
 	found    int // all findings, including those not kept
 }
@@ -32,10 +34,11 @@ func New(o Options) *Witness {
 		o.MaxFindings = DefaultMaxFindings
 	}
 	return &Witness{
-		options: o,
-		groups:  make(map[cluster.GroupKey]*group),
-		drains:  make(map[cluster.DrainID]*drain),
-		marks:   make(map[cluster.AllocID]*mark),
+		options:  o,
+		groups:   make(map[cluster.GroupKey]*group),
+		drains:   make(map[cluster.DrainID]*drain),
+		marks:    make(map[cluster.AllocID]*mark),
+		counting: make(map[cluster.NodeID][]cluster.DrainID),
 	}
 }
 
@@ -55,6 +58,7 @@ func (w *Witness) Observe(e Entry) {
 		}
 	}
 	w.judgeCounts(e, nodes, allocs)
+	confirmations{w, e}.judgeConfirmations(nodes, allocs)
 	keys := slices.SortedFunc(maps.Keys(fresh), cluster.GroupKey.Compare)
 	if !w.options.MarksOnly {
 		keys = w.touchedGroups(e, nodes, allocs)

@@ -73,15 +73,18 @@ func heldPlugin() []edit {
 	}
 }
 
+// violation is a log that breaks one rule.
+type violation struct {
+	name string
+	kind witness.Kind
+	run  func(l *log)
+}
+
 // The witness finds each violation once, with the right kind.
 func TestWitness_findsEachViolation(t *testing.T) {
 	t.Parallel()
 	deadline := cluster.DrainSpec{Deadline: time.Minute}
-	cases := []struct {
-		name string
-		kind witness.Kind
-		run  func(l *log)
-	}{
+	cases := []violation{
 		{"two paced marks in an entry with room for one", witness.BelowLimit, func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkPaced), marked("a2", cluster.MarkPaced))
@@ -421,7 +424,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 		}},
 	}
 	has := map[witness.Kind]bool{}
-	for _, c := range cases {
+	for _, c := range append(cases, wrongConfirmations()...) {
 		has[c.kind] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

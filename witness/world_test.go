@@ -22,6 +22,7 @@ type world struct {
 	evals   map[cluster.EvalID]*cluster.Evaluation
 	index   uint64
 	claims  []*cluster.VolumeClaim
+	version cluster.Version
 }
 
 var _ witness.World = (*world)(nil)
@@ -33,11 +34,12 @@ func newWorld() *world {
 		allocs:  make(map[cluster.AllocID]*cluster.Allocation),
 		records: make(map[cluster.DrainID]*cluster.Drain),
 		evals:   make(map[cluster.EvalID]*cluster.Evaluation),
+		version: cluster.MaxVersion,
 	}
 }
 
 func (w *world) clone() *world {
-	return &world{maps.Clone(w.nodes), maps.Clone(w.jobs), maps.Clone(w.allocs), maps.Clone(w.records), maps.Clone(w.evals), w.index + 1, w.claims}
+	return &world{maps.Clone(w.nodes), maps.Clone(w.jobs), maps.Clone(w.allocs), maps.Clone(w.records), maps.Clone(w.evals), w.index + 1, w.claims, w.version}
 }
 
 func (w *world) Node(id cluster.NodeID) *cluster.Node          { return w.nodes[id] }
@@ -51,6 +53,7 @@ func (w *world) Volume(cluster.VolumeKey) *cluster.Volume      { return nil }
 func (w *world) ClaimsOnNode(cluster.NodeID) iter.Seq[*cluster.VolumeClaim] {
 	return slices.Values(w.claims)
 }
+func (w *world) ClusterVersion() cluster.Version { return w.version }
 func (w *world) sortedAllocs() []cluster.AllocID { return slices.Sorted(maps.Keys(w.allocs)) }
 func (w *world) where(keep func(*cluster.Allocation) bool) iter.Seq[*cluster.Allocation] {
 	return func(yield func(*cluster.Allocation) bool) {

@@ -36,16 +36,19 @@ const (
 	Mistimed      Check = "G4 mistimed"       // the time of an entry differs from its proposer's clock
 	DeadlineMoved Check = "G4 deadline moved" // a deadline differs from its request
 
-	EndedEarly        Check = "G5 ended early"         // a drain ended before its completion contract allowed it
-	UntrueOutcome     Check = "G5 untrue outcome"      // an outcome is false
-	MiscountedLeft    Check = "G5 miscounted left"     // a record miscounts the allocations left
-	MiscountedVolumes Check = "G5 miscounted volumes"  // a record does not count the volumes left on the node
-	MiscountedMarks   Check = "G5 miscounted marks"    // a drain miscounts its marks
-	MiscountedPurged  Check = "G5 miscounted purged"   // a drain miscounts the allocations that were purged while they ran
-	NoRecord          Check = "G5 no record"           // a drain ended and no record states how
-	SecondOutcome     Check = "G5 second outcome"      // a drain ended twice, began twice, or its record was changed
-	EndedWithoutCause Check = "G5 ended without cause" // an entry that ends no drains ended a drain
-	MadeEligible      Check = "G5 made eligible"       // the end of a drain made its node eligible
+	EndedEarly            Check = "G5 ended early"            // a drain ended before its completion contract allowed it
+	UntrueOutcome         Check = "G5 untrue outcome"         // an outcome is false
+	MiscountedLeft        Check = "G5 miscounted left"        // a record miscounts the allocations left
+	MiscountedVolumes     Check = "G5 miscounted volumes"     // a record does not count the volumes left on the node
+	MiscountedMarks       Check = "G5 miscounted marks"       // a drain miscounts its marks
+	MiscountedPurged      Check = "G5 miscounted purged"      // a drain miscounts the allocations that were purged while they ran
+	MiscountedUnconfirmed Check = "G5 miscounted unconfirmed" // a record miscounts the allocations whose end nothing confirms
+	ConfirmedEarly        Check = "G5 confirmed early"        // an entry confirmed an end without a cause
+	CollectedCounted      Check = "G5 collected counted"      // a row was collected that a record counts as unconfirmed
+	NoRecord              Check = "G5 no record"              // a drain ended and no record states how
+	SecondOutcome         Check = "G5 second outcome"         // a drain ended twice, began twice, or its record was changed
+	EndedWithoutCause     Check = "G5 ended without cause"    // an entry that ends no drains ended a drain
+	MadeEligible          Check = "G5 made eligible"          // the end of a drain made its node eligible
 
 	NoEvaluation         Check = "G6 no evaluation"          // a mark without an evaluation of its job beside it
 	ValidRefused         Check = "G6 valid item refused"     // the FSM refused an item that the contract allows
@@ -98,7 +101,7 @@ func Checks() []Check {
 		OutOfTurn, BatchEarly,
 		LateEnd, EndForgotten, Stalled, WrongBound, BoundBroken, Mistimed, DeadlineMoved,
 		EndedEarly, UntrueOutcome, MiscountedLeft, MiscountedVolumes, MiscountedMarks, MiscountedPurged,
-		NoRecord, SecondOutcome, EndedWithoutCause, MadeEligible,
+		MiscountedUnconfirmed, ConfirmedEarly, CollectedCounted, NoRecord, SecondOutcome, EndedWithoutCause, MadeEligible,
 		NoEvaluation, ValidRefused, WrongAnswer, MarkLost, PlannedBeforeBarrier, PlannedFromOldState,
 		SentTwice, NotRetried, NotReevaluated, JobForgotten, NeedlessEvaluation,
 		Forgotten,

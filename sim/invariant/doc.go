@@ -42,7 +42,8 @@
 //	G4  end       After all faults, each drain ends within a bound that follows from its
 //	              deadline, the stop times on its node and the configuration. At quiet points,
 //	              every possible item is applied or planned. The drainer keeps shown bounds.
-//	G5  truth     The contract, outcome, counts and record of each end.
+//	G5  truth     The contract, outcome, counts and record of each end. Later only the count of
+//	              unconfirmed allocations falls.
 //	G6  nothing   One evaluation of each job that an entry concerns, and no other. The FSM
 //	    lost      applies valid items. Answers are true. Barriers come before plans. Failed
 //	              writes are planned again.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // rowIDs are the rows that an entry may have written. They follow from the entry, from its
@@ -35,6 +36,10 @@ func (t *rowIDs) collect(a shims.Applied, touched witness.Touched) {
 		}
 	case *shims.NodesDrainComplete:
 		t.addEnds(a.Before, t.Nodes...)
+	case *shims.AllocClientUpdate:
+		t.addCounting(a.Before, confirmedNodes(a.Before, m.Reports)...)
+	case *shims.ConfirmStops, *shims.ConfirmDrain:
+		t.addCounting(a.Before, t.Nodes...)
 	case *shims.JobDeregister:
 		if m.Purge {
 			t.addEvalsOf(a.Before, m.Job)
@@ -100,9 +105,32 @@ func (t *rowIDs) addEvalsOf(before *statestore.Snapshot, jobs ...cluster.JobKey)
 	}
 }
 
+// confirmedNodes returns the nodes of unconfirmed allocations that clients report.
+func confirmedNodes(before *statestore.Snapshot, reports []cluster.AllocReport) (nodes []cluster.NodeID) {
+	for _, r := range reports {
+		if a := before.Alloc(r.Alloc); a != nil && opinion.Unconfirmed(a) {
+			nodes = append(nodes, a.NodeID)
+		}
+	}
+	return nodes
+}
+
+// addCounting adds the records of nodes that count unconfirmed allocations.
+func (t *rowIDs) addCounting(before *statestore.Snapshot, nodes ...cluster.NodeID) {
+	for _, id := range nodes {
+		for d := range before.DrainsByNode(id) {
+			if d.Unconfirmed != nil && d.Unconfirmed.Count > 0 {
+				t.records = append(t.records, d.ID)
+			}
+		}
+	}
+}
+
 // addEnds adds the records that the ends of nodes' drains may write: the records of the drains,
-// and the oldest records, which the store may delete to make room.
+// the oldest records, which the store may delete to make room, and those that count what time confirms
+// at an end.
 func (t *rowIDs) addEnds(before *statestore.Snapshot, nodes ...cluster.NodeID) {
+	t.addCounting(before, nodes...)
 	for _, id := range nodes {
 		n := before.Node(id)
 		if n == nil || n.Drain == nil {

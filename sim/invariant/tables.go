@@ -38,6 +38,8 @@ type node struct {
 	row    *cluster.Node // nil if it does not exist
 	// live are its allocations that are not client-terminal, unsorted.
 	live []*alloc
+	// lost are its unconfirmed allocations, unsorted.
+	lost []*alloc
 	// stages caches the counts of one snapshot.
 	stages stageCounts
 }
@@ -67,8 +69,8 @@ type alloc struct {
 	node  *node
 	group *group
 	stage opinion.Stage
-	// atNode and atGroup are its positions in live and members, or -1.
-	atNode, atGroup int
+	// atNode, atLost and atGroup are its positions in live, lost and members, or -1.
+	atNode, atLost, atGroup int
 }
 
 // newTables returns empty tables with space for that many allocations.
@@ -225,13 +227,13 @@ func (b *tables) putAlloc(id cluster.AllocID, row *cluster.Allocation) {
 	a := b.allocs[id]
 	if row == nil {
 		if a != nil {
-			a.list(false, false)
+			a.list(false, false, false)
 			delete(b.allocs, id)
 		}
 		return
 	}
 	if a == nil {
-		a = &alloc{atNode: -1, atGroup: -1, node: b.node(row.NodeID), group: b.group(groupOf(row)), stage: opinion.StageOf(row)}
+		a = &alloc{atNode: -1, atLost: -1, atGroup: -1, node: b.node(row.NodeID), group: b.group(groupOf(row)), stage: opinion.StageOf(row)}
 		b.allocs[id] = a
 	} else if a.row.Job != row.Job {
 		a.stage = opinion.StageOf(row)
@@ -240,12 +242,13 @@ func (b *tables) putAlloc(id cluster.AllocID, row *cluster.Allocation) {
 		b.marked[drain] = append(b.marked[drain], a)
 	}
 	a.row = row
-	a.list(a.live(), a.live() || a.leftHealthy() && a.row.NextAllocation == "")
+	a.list(a.live(), opinion.Unconfirmed(row), a.live() || a.leftHealthy() && a.row.NextAllocation == "")
 }
 
 // list adds the allocation to the lists of its node and its group, or removes it.
-func (a *alloc) list(onNode, inGroup bool) {
+func (a *alloc) list(onNode, lost, inGroup bool) {
 	a.node.live = a.place(a.node.live, onNode, func(a *alloc) *int { return &a.atNode })
+	a.node.lost = a.place(a.node.lost, lost, func(a *alloc) *int { return &a.atLost })
 	a.group.members = a.place(a.group.members, inGroup, func(a *alloc) *int { return &a.atGroup })
 }
 

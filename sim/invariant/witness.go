@@ -71,7 +71,7 @@ func checkOf(k witness.Kind) Check {
 }
 
 // state is the state of the tables, for a witness. Of allocations and evaluations by another row it
-// yields only those that count: live and open ones.
+// yields only those that count: live and unconfirmed allocations, and open evaluations.
 type state struct{ *tables }
 
 var _ witness.World = state{}
@@ -108,8 +108,19 @@ func (s state) AllocsByJob(key cluster.JobKey) iter.Seq[*cluster.Allocation] {
 }
 
 func (s state) AllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
-	return s.node(id).rows()
+	return func(yield func(*cluster.Allocation) bool) {
+		n := s.node(id)
+		for _, list := range [...][]*alloc{n.live, n.lost} {
+			for _, a := range list {
+				if !yield(a.row) {
+					return
+				}
+			}
+		}
+	}
 }
+
+func (s state) ClusterVersion() cluster.Version { return s.volumes.ClusterVersion() }
 
 func (s state) EvalsByJob(key cluster.JobKey) iter.Seq[*cluster.Evaluation] {
 	return slices.Values(s.job(key).open)
@@ -175,6 +186,11 @@ func (s before) AllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
 		}
 	}
 }
+
+func (s before) ClusterVersion() cluster.Version { return s.e.Before.ClusterVersion() }
+
+// DrainRecord returns also a record that the entry deleted.
+func (s before) DrainRecord(id cluster.DrainID) *cluster.Drain { return s.e.Before.DrainRecord(id) }
 
 func (s before) Volume(key cluster.VolumeKey) *cluster.Volume { return s.e.Before.Volume(key) }
 

@@ -26,6 +26,7 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.NodeDeregister:
 		e.At = m.At
 		t.Nodes = m.Nodes
+		t.Allocs = unconfirmed(a, m.Nodes...)
 	case *shims.NodeUpdateStatus:
 		e.At = m.At
 		t.Nodes = []cluster.NodeID{m.Node}
@@ -36,7 +37,7 @@ func Entry(a shims.Applied) witness.Entry {
 		e.At, e.Source = m.At, witness.Operator
 		t.Nodes = []cluster.NodeID{m.Node}
 		if m.Spec == nil { // a cancel withdraws marks
-			t.Allocs = ids(a.Before.WorkView().LiveAllocsByNode(m.Node))
+			t.Allocs = append(ids(a.Before.WorkView().LiveAllocsByNode(m.Node)), unconfirmed(a, m.Node)...)
 		}
 	case *shims.JobRegister:
 		t.Jobs = []cluster.JobKey{keyOf(m.Job)}
@@ -48,10 +49,18 @@ func Entry(a shims.Applied) witness.Entry {
 			}
 		}
 	case *shims.Collect: // the allocations of a finished batch job are deleted with it
-		e.At = m.At
+		e.At, e.Source = m.At, witness.Collection
 		t.Jobs, t.Allocs = m.Jobs, slices.Clone(m.Allocs)
 		for _, key := range m.Jobs {
 			t.Allocs = append(t.Allocs, ids(a.Before.AllocsByJob(key))...)
+		}
+	case *shims.ConfirmStops:
+		e.At = m.At
+		t.Nodes, t.Allocs = m.Nodes, unconfirmed(a, m.Nodes...)
+	case *shims.ConfirmDrain:
+		e.At, e.Source = m.At, witness.Operator
+		if d := a.Before.DrainRecord(m.Drain); d != nil {
+			t.Nodes, t.Allocs = []cluster.NodeID{d.NodeID}, unconfirmed(a, d.NodeID)
 		}
 	case *shims.AllocStop:
 		e.At = m.At
@@ -88,6 +97,7 @@ func Entry(a shims.Applied) witness.Entry {
 			t.Nodes = append(t.Nodes, c.Node)
 			e.Planned = append(e.Planned, witness.Planned{Node: c.Node, Revision: c.Revision})
 		}
+		t.Allocs = unconfirmed(a, t.Nodes...) // time confirms some of them
 	}
 	return e
 }
@@ -96,6 +106,18 @@ func Entry(a shims.Applied) witness.Entry {
 // one.
 func keyOf(j *cluster.Job) cluster.JobKey {
 	return cluster.JobKey{Namespace: cmp.Or(j.Namespace, cluster.DefaultNamespace), ID: j.ID}
+}
+
+// unconfirmed returns the unconfirmed allocations of nodes: an entry that ends a drain, or confirms
+// ends, may write their rows. Without a state before the entry there are none.
+func unconfirmed(a shims.Applied, nodes ...cluster.NodeID) (all []cluster.AllocID) {
+	if a.Before == nil {
+		return nil
+	}
+	for _, id := range nodes {
+		all = append(all, ids(a.Before.DrainView().Unconfirmed(id))...)
+	}
+	return all
 }
 
 func ids(allocs iter.Seq[*cluster.Allocation]) (ids []cluster.AllocID) {

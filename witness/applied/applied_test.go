@@ -109,6 +109,36 @@ func (l *log) detached(t *testing.T, disk cluster.VolumeKey) {
 	must.True(t, l.State().Alloc("d1").Marked())
 }
 
+// confirmed ends two drains with unconfirmed allocations. Time confirms one of them, and an operator the
+// other.
+func (l *log) confirmed(t *testing.T) {
+	t.Helper()
+	l.Nodes("n5", "n6")
+	job := clustertest.Job("away", cluster.JobService, 2)
+	job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
+	l.Must(&shims.JobRegister{Job: job, Evals: []*cluster.Evaluation{l.Eval(job)}})
+	job = l.State().Job(job.Key())
+	must.SliceEmpty(t, l.Plan(job, nil, clustertest.Alloc(job, "w1", "n5", epoch), clustertest.Alloc(job, "w2", "n6", epoch)).Refused)
+	for _, id := range []cluster.NodeID{"n5", "n6"} {
+		l.Must(&shims.NodeUpdateStatus{At: epoch, Node: id, Status: cluster.NodeDown})
+	}
+	answered := l.Eval(job)
+	l.Must(&shims.EvalUpdate{Evals: []*cluster.Evaluation{answered.Copy()}})
+	answered.Status = cluster.EvalComplete
+	stops := []cluster.PlanStop{{Alloc: "w1", Lost: true}, {Alloc: "w2", Lost: true}}
+	l.Must(&shims.ApplyPlan{Plan: cluster.Plan{At: epoch, Eval: answered, SnapshotIndex: l.Index, Stops: stops}})
+	for _, id := range []cluster.NodeID{"n5", "n6"} {
+		l.Drain(id, &cluster.DrainSpec{})
+		must.SliceLen(t, 1, l.Complete(id).Ended)
+	}
+	l.Must(&shims.ConfirmStops{At: epoch.Add(time.Hour), Nodes: []cluster.NodeID{"n5"}})
+	must.False(t, l.State().Alloc("w1").Unconfirmed())
+	for d := range l.State().DrainsByNode("n6") {
+		l.Must(&shims.ConfirmDrain{At: epoch, Drain: d.ID, By: "ada"})
+	}
+	must.False(t, l.State().Alloc("w2").Unconfirmed())
+}
+
 // Every type of message names all rows it changes.
 func TestEntry_namesWhatChanged(t *testing.T) {
 	t.Parallel()
@@ -151,6 +181,7 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	l.Must(&shims.VolumeRegister{At: epoch, Volume: &cluster.Volume{Namespace: disk.Namespace, ID: disk.ID, Plugin: "ebs", ExternalID: "vol-1",
 		Capabilities: []cluster.VolumeCapability{{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}}}})
 	l.detached(t, disk)
+	l.confirmed(t)
 	l.Must(&shims.ClaimUpdate{})
 	l.Must(&shims.VolumeDeregister{Volume: disk})
 
@@ -167,9 +198,13 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	must.SliceEmpty(t, w.Audit(l.State()))
 	found := w.Report()
 	must.SliceEmpty(t, found.Findings)
-	must.SliceLen(t, 2, found.Drains)
+	must.SliceLen(t, 4, found.Drains)
 	must.Eq(t, cluster.OutcomeCancelled, found.Drains[0].Outcome)
 	must.Eq(t, 1, found.Drains[0].Withdrawn)
 	must.Eq(t, cluster.OutcomeComplete, found.Drains[1].Outcome)
 	must.Eq(t, 1, found.Drains[1].Moved)
+	for _, d := range found.Drains[2:] {
+		must.Eq(t, cluster.OutcomeUnconfirmed, d.Outcome)
+		must.EqOp(t, 0, d.Unconfirmed)
+	}
 }

@@ -38,6 +38,8 @@ func TestOpinion_agreesWithPackageCluster(t *testing.T) {
 		must.Eq(t, a.JobType(), opinion.TypeOf(a))
 		must.Eq(t, int(a.Stage()), int(opinion.StageOf(a)))
 		must.Eq(t, epoch.Add(a.StopTimeOn(n)), opinion.StoppedBy(a, n, epoch))
+		must.Eq(t, a.Unconfirmed(), opinion.Unconfirmed(a))
+		must.Eq(t, a.ConfirmableAt(n), opinion.StoppedByItself(a, n))
 		checkPace(t, rng, a)
 		checkDrain(t, rng, n, a)
 	}
@@ -62,6 +64,7 @@ func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Alloca
 	d := randomDrain(rng)
 	at := epoch.Add(time.Duration(rng.IntN(7)-3) * time.Second)
 	must.Eq(t, d.Leaves(a.Stage()), !opinion.Excluded(a, d, slices.Values([]*cluster.Allocation{a}), nil))
+	must.Eq(t, d.Leaves(a.Stage()), !opinion.LostByRequest(a, d))
 	must.Eq(t, d.Strategy.Passed(at), opinion.Passed(d, at))
 	cutoff, ends := opinion.Cutoff(d)
 	must.Eq(t, d.Strategy.Finite(), ends)
@@ -97,7 +100,7 @@ func randomNode(rng *rand.Rand) *cluster.Node {
 	limit := func() time.Duration { return pick(rng, 0, time.Second, time.Hour, math.MaxInt64) }
 	return &cluster.Node{
 		Status:          pick(rng, cluster.NodeReady, cluster.NodeInitializing, cluster.NodeDown, cluster.NodeDisconnected),
-		VolumeAllowance: limit(), HoldLimit: limit(),
+		VolumeAllowance: limit(), HoldLimit: limit(), AwaySince: pick(rng, time.Time{}, epoch, epoch.Add(time.Hour)),
 	}
 }
 
@@ -107,6 +110,7 @@ func randomAlloc(rng *rand.Rand) *cluster.Allocation {
 		DesiredStatus: pick(rng, cluster.DesiredRun, cluster.DesiredRun, cluster.DesiredStop, cluster.DesiredEvict),
 		ClientStatus: pick(rng, cluster.ClientPending, cluster.ClientRunning, cluster.ClientRunning, cluster.ClientComplete,
 			cluster.ClientFailed, cluster.ClientLost, cluster.ClientUnknown),
+		AwaySince: pick(rng, time.Time{}, epoch, epoch.Add(time.Minute)), ConfirmedAt: pick(rng, time.Time{}, time.Time{}, epoch),
 	}
 	a.DesiredTransition.Migrate = rng.IntN(4) == 0
 	healthy := rng.IntN(3) > 0
@@ -130,6 +134,7 @@ func randomJob(rng *rand.Rand) *cluster.Job {
 		}
 		g.Tasks = append(g.Tasks, task)
 	}
+	g.Disconnect.StopOnClientAfter = pick(rng, 0, time.Second, time.Hour, math.MaxInt64)
 	if rng.IntN(3) == 0 {
 		g.Volumes = []cluster.VolumeRequest{{Name: "data", Source: "data"}}
 	}

@@ -1,0 +1,259 @@
+package witness
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
+)
+
+// maxNames bounds the allocations that a record names. It repeats the contract.
+const maxNames = 20
+
+// counted are the allocations that a record counts because nothing confirms their end.
+type counted struct {
+	// rows are those with a row. The others were purged while they might run.
+	rows map[cluster.AllocID]bool
+	// count is the count of the record, which also contains the purged ones.
+	count int
+}
+
+// counts reports whether records in the state count unconfirmed allocations: the cluster version has
+// this count, or the state has no versions.
+func counts(s State) bool {
+	versioned, has := s.(opinion.Versioned)
+	return !has || versioned.ClusterVersion() >= opinion.CountsUnconfirmed
+}
+
+// unconfirmed yields the allocations that had to leave under the drain, were given up as lost, and
+// whose end nothing confirms in the state.
+func unconfirmed(s State, d *cluster.Drain) iter.Seq[*cluster.Allocation] {
+	return func(yield func(*cluster.Allocation) bool) {
+		for a := range s.AllocsByNode(d.NodeID) {
+			if opinion.Unconfirmed(a) && !opinion.LostByRequest(a, d) && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// confirmations judges what one entry does to the counts of unconfirmed allocations.
+type confirmations struct {
+	w *Witness
+	e Entry
+}
+
+// judgeUnconfirmed judges what the record of a drain counts at the end of the drain. It returns the
+// correct count. Time confirms an allocation at the end too.
+func (c confirmations) judgeUnconfirmed(d *drain, running, record *cluster.Drain) int {
+	var names []cluster.AllocID
+	if counts(c.e.Before) {
+		node := c.e.Before.Node(running.NodeID)
+		for a := range unconfirmed(c.e.After, running) {
+			if at := opinion.StoppedByItself(a, node); at.IsZero() || c.e.At.Before(at) {
+				names = append(names, a.ID)
+			}
+		}
+		d.counted.count = len(names) + running.PurgedRunning
+	}
+	d.counted.rows = make(map[cluster.AllocID]bool, len(names))
+	for _, id := range names {
+		d.counted.rows[id] = true
+	}
+	slices.Sort(names)
+	f := Finding{Kind: MiscountedUnconfirmed, Drain: record.ID, Node: record.NodeID}
+	want := &cluster.UnconfirmedAllocs{Count: d.counted.count, Allocs: names[:min(len(names), maxNames)]}
+	switch got := record.Unconfirmed; {
+	case want.Count == 0 && got == nil:
+	case got == nil || got.Count != want.Count || !slices.Equal(got.Allocs, want.Allocs) || !got.ConfirmedAt.IsZero() || got.ConfirmedBy != "":
+		f.Why = fmt.Sprintf("the record has %s, but nothing confirms %d allocations, %v", textOf(got), want.Count, want.Allocs)
+		c.w.find(c.e, f)
+	}
+	d.counted.count = countOf(record)
+	d.Unconfirmed = d.counted.count
+	c.followCount(record)
+	return want.Count
+}
+
+func textOf(u *cluster.UnconfirmedAllocs) string {
+	if u == nil {
+		return "no count of unconfirmed allocations"
+	}
+	text := fmt.Sprintf("the count %d of unconfirmed allocations, %v", u.Count, u.Allocs)
+	if !u.ConfirmedAt.IsZero() || u.ConfirmedBy != "" {
+		text += fmt.Sprintf(", confirmed at %s by %q", u.ConfirmedAt, u.ConfirmedBy)
+	}
+	return text
+}
+
+// followCount follows the count of an ended drain, if it is not zero.
+func (c confirmations) followCount(record *cluster.Drain) {
+	if u := record.Unconfirmed; u != nil && u.Count > 0 {
+		c.w.counting[record.NodeID] = append(c.w.counting[record.NodeID], record.ID)
+	}
+}
+
+// judgeConfirmations judges which allocations the entry confirms, and the records that count them.
+func (c confirmations) judgeConfirmations(nodes []cluster.NodeID, allocs []cluster.AllocID) {
+	ended := map[cluster.NodeID][]cluster.AllocID{}
+	for _, id := range allocs {
+		before, after := c.e.Before.Alloc(id), c.e.After.Alloc(id)
+		switch {
+		case before == nil || !opinion.Unconfirmed(before):
+			c.judgeConfirmedAtOnce(before, after)
+		case after == nil:
+			c.judgeDeleted(before)
+		case !opinion.Unconfirmed(after):
+			c.judgeConfirmed(before, after)
+			ended[before.NodeID] = append(ended[before.NodeID], id)
+		}
+		if before != nil {
+			nodes = append(nodes, before.NodeID)
+		}
+	}
+	for _, id := range sorted(nodes) {
+		c.judgeRecords(id, ended[id])
+	}
+}
+
+// judgeConfirmedAtOnce finds an allocation that is confirmed although it was not unconfirmed.
+func (c confirmations) judgeConfirmedAtOnce(before, after *cluster.Allocation) {
+	if after != nil && !after.ConfirmedAt.IsZero() && (before == nil || before.ConfirmedAt.IsZero()) {
+		c.w.find(c.e, Finding{Kind: ConfirmedEarly, Node: after.NodeID, Alloc: after.ID, Why: "an allocation was confirmed that was not lost"})
+	}
+}
+
+// judgeConfirmed judges why the end of an allocation is confirmed. A status that its client may report
+// confirms it; otherwise enough time has passed, or an operator has confirmed a drain that counts it.
+func (c confirmations) judgeConfirmed(before, after *cluster.Allocation) {
+	f := Finding{Kind: ConfirmedEarly, Node: before.NodeID, Alloc: before.ID}
+	reported := after.ClientStatus == "complete" || after.ClientStatus == "failed"
+	switch at := opinion.StoppedByItself(before, c.e.Before.Node(before.NodeID)); {
+	case after.ConfirmedAt.IsZero() && reported:
+		return
+	case after.ConfirmedAt.IsZero() || after.ClientStatus != before.ClientStatus:
+		f.Why = fmt.Sprintf("a lost allocation has the status %s, and no client reports this", after.ClientStatus)
+	case !c.e.At.IsZero() && !after.ConfirmedAt.Equal(c.e.At):
+		f.Why = fmt.Sprintf("the entry of %s confirmed it at %s", c.e.At, after.ConfirmedAt)
+	case c.e.Source == Operator && c.confirmedByOperator(before), c.e.Source == UnknownSource:
+		return
+	case at.IsZero():
+		f.Why = "no time confirms its end"
+	case after.ConfirmedAt.Before(at):
+		f.Why = fmt.Sprintf("it was confirmed at %s, and its node has stopped it only at %s", after.ConfirmedAt, at)
+	default:
+		return
+	}
+	c.w.find(c.e, f)
+}
+
+// confirmedByOperator reports whether the entry is an operator's confirmation of a drain that counts
+// the allocation.
+func (c confirmations) confirmedByOperator(a *cluster.Allocation) bool {
+	return slices.ContainsFunc(c.w.counting[a.NodeID], func(id cluster.DrainID) bool {
+		before, after := c.e.Before.DrainRecord(id), c.e.After.DrainRecord(id)
+		return c.w.drains[id].counted.rows[a.ID] && before != nil && after != nil && before.Unconfirmed != after.Unconfirmed && after.Unconfirmed != nil && after.Unconfirmed.ConfirmedBy != ""
+	})
+}
+
+// judgeDeleted finds a row that the collection deleted although the record of a drain counts it and its
+// node exists: then the node may still report the end.
+func (c confirmations) judgeDeleted(a *cluster.Allocation) {
+	for _, id := range c.w.counting[a.NodeID] {
+		d := c.w.drains[id]
+		if d.counted.rows[a.ID] && c.e.Source == Collection && c.e.Before.Node(a.NodeID) != nil && c.e.Before.DrainRecord(id) != nil {
+			c.w.find(c.e, Finding{Kind: CollectedCounted, Drain: id, Node: a.NodeID, Alloc: a.ID, Why: "its row was deleted, and the record of the drain counts it as unconfirmed"})
+		}
+		delete(d.counted.rows, a.ID) // only an operator confirms it now
+	}
+}
+
+// judgeRecords judges the records of a node that count unconfirmed allocations. ended are the
+// allocations that the entry confirms.
+func (c confirmations) judgeRecords(node cluster.NodeID, ended []cluster.AllocID) {
+	if len(c.w.counting[node]) == 0 {
+		return
+	}
+	c.w.counting[node] = slices.DeleteFunc(c.w.counting[node], func(id cluster.DrainID) bool {
+		record := c.e.After.DrainRecord(id)
+		if record == nil { // deleted to make room
+			c.w.drains[id].counted = counted{}
+			return true
+		}
+		if c.w.drains[id].EndIndex != c.e.Index { // judged at the end of the drain
+			c.judgeCount(c.w.drains[id], record, ended)
+		}
+		return c.w.drains[id].counted.count == 0
+	})
+	if len(c.w.counting[node]) == 0 {
+		delete(c.w.counting, node)
+	}
+}
+
+// judgeCount judges the change of one record. The witness continues with the count of the record.
+func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []cluster.AllocID) {
+	f := Finding{Kind: MiscountedUnconfirmed, Drain: record.ID, Node: record.NodeID}
+	want, confirmed := d.counted.count, false
+	for _, id := range ended {
+		if d.counted.rows[id] {
+			delete(d.counted.rows, id)
+			want--
+		}
+	}
+	got := record.Unconfirmed
+	if got == nil {
+		got = &cluster.UnconfirmedAllocs{}
+	}
+	if got.ConfirmedBy != "" {
+		confirmed = c.e.Source == Operator || c.e.Source == UnknownSource
+		want = 0
+		if confirmed {
+			clear(d.counted.rows)
+		}
+	}
+	switch {
+	case record.Outcome != d.Outcome:
+		f.Kind, f.Why = UntrueOutcome, fmt.Sprintf("the outcome changed from %q to %q", d.Outcome, record.Outcome)
+	case got.ConfirmedBy != "" && !confirmed:
+		f.Why = fmt.Sprintf("the record is confirmed by %q, but no operator requests this", got.ConfirmedBy)
+	case got.Count != want:
+		f.Why = fmt.Sprintf("the count was %d, and the entry confirms %d of these allocations, but it is %d", d.counted.count, d.counted.count-want, got.Count)
+	case got.ConfirmedAt.IsZero() != (got.Count > 0):
+		f.Why = fmt.Sprintf("the count is %d, but the record has the time of confirmation %s", got.Count, got.ConfirmedAt)
+	case !d.counted.contains(got):
+		f.Why = fmt.Sprintf("the record names %v, and counts %v", got.Allocs, slices.Sorted(maps.Keys(d.counted.rows)))
+	}
+	if f.Why != "" {
+		c.w.find(c.e, f)
+	}
+	d.counted.count, d.Unconfirmed = got.Count, got.Count
+}
+
+// contains reports whether the record names counted rows. It may also name purged ones.
+func (c *counted) contains(u *cluster.UnconfirmedAllocs) bool {
+	without := 0
+	for _, id := range u.Allocs {
+		if !c.rows[id] {
+			without++
+		}
+	}
+	return without <= u.Count-len(c.rows)
+}
+
+// adoptCount records what the record of an ended drain counts, from the state.
+func (c confirmations) adoptCount(s State, d *drain, record *cluster.Drain) {
+	if record.Unconfirmed == nil || record.Unconfirmed.Count == 0 {
+		return
+	}
+	d.counted = counted{rows: map[cluster.AllocID]bool{}, count: record.Unconfirmed.Count}
+	for a := range unconfirmed(s, record) {
+		if a.AllocModifyIndex <= record.EndIndex { // nothing writes a row for its client after the loss
+			d.counted.rows[a.ID] = true
+		}
+	}
+	d.Unconfirmed = d.counted.count
+	c.followCount(record)
+}
