@@ -85,6 +85,11 @@ func (v WorkView) LiveAllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocati
 	return scan[cluster.Allocation](v.tables, TableAllocs, indexNode, newKey(id).bool(false))
 }
 
+// Unconfirmed is [DrainView.Unconfirmed].
+func (v WorkView) Unconfirmed(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return DrainView{v.lookups}.Unconfirmed(id)
+}
+
 // UnconcludedAllocs yields a job's allocations that are not [cluster.Allocation.Concluded], and
 // those of [DrainView.GroupAllocs]; by group, and within a group the allocations of GroupAllocs by
 // id, then the others by id.

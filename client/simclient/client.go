@@ -2,6 +2,7 @@ package simclient
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -17,8 +18,9 @@ type client struct {
 	// reads counts the reads of the node's rows.
 	reads uint64
 
-	// unreachable: the node was unreachable when it was last read.
+	// unreachable: the node was unreachable when it was last read. awaySince is since when.
 	unreachable bool
+	awaySince   time.Time
 	// listed: the client is in the fleet's outbox.
 	listed bool
 }
@@ -34,11 +36,11 @@ type stepped struct {
 }
 
 // step reads the rows of the node and does what is due. A client whose node is unreachable receives
-// nothing and reports nothing.
+// nothing and reports nothing. It stops the tasks whose groups require this.
 func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
 	c.read(o, state, now)
 	if c.unreachable {
-		return stepped{}
+		return c.stopAway(now)
 	}
 	for _, t := range c.order {
 		if t.waits {
@@ -55,8 +57,25 @@ func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
 	return result
 }
 
-// rewind moves all times of the client's tasks.
+// stopAway stops the tasks that must stop because the client has not reached the servers for so long.
+func (c *client) stopAway(now time.Time) (result stepped) {
+	for _, t := range c.order {
+		g := t.alloc.Job.Group(t.alloc.TaskGroup)
+		if g == nil || g.Disconnect.StopOnClientAfter <= 0 || t.stopping {
+			continue
+		}
+		if at := c.awaySince.Add(g.Disconnect.StopOnClientAfter); passed(at, now) {
+			t.stop(at, now)
+		} else {
+			result.next = alarm.Earliest(result.next, at)
+		}
+	}
+	return result
+}
+
+// rewind moves all times of the client and of its tasks.
 func (c *client) rewind(by time.Duration) {
+	c.awaySince = moved(c.awaySince, by)
 	for _, t := range c.order {
 		for _, at := range []*time.Time{&t.runs, &t.judged, &t.ends, &t.changes} {
 			*at = moved(*at, by)
@@ -64,25 +83,32 @@ func (c *client) rewind(by time.Duration) {
 	}
 }
 
-// read reads all live allocations of the node.
+// read reads the allocations of the node that are live, and those whose end the servers have no
+// report of.
 func (c *client) read(o *Options, state State, now time.Time) {
+	was := c.unreachable
 	c.unreachable = !state.Node(c.node).Reachable()
+	if c.unreachable {
+		if !was {
+			c.awaySince = now
+		}
+		return // its tasks continue
+	}
 	c.reads++
 	live := 0
-	for a := range state.LiveAllocsByNode(c.node) {
-		t := c.tasks[a.ID]
-		switch {
-		case t == nil && c.unreachable:
-			continue
-		case t == nil:
-			b := o.Behave(a, o.stream(a.ID))
-			t = newTask(a, b, o.verdict(a, b), o.waits(a), now)
-			c.begin(t)
-		case !c.unreachable:
-			t.update(a, now)
+	for _, rows := range [...]iter.Seq[*cluster.Allocation]{state.LiveAllocsByNode(c.node), state.Unconfirmed(c.node)} {
+		for a := range rows {
+			t := c.tasks[a.ID]
+			if t == nil {
+				b := o.Behave(a, o.stream(a.ID))
+				t = newTask(a, b, o.verdict(a, b), o.waits(a), now)
+				c.begin(t)
+			} else {
+				t.update(a, now)
+			}
+			t.read = c.reads
+			live++
 		}
-		t.read = c.reads
-		live++
 	}
 	if live == len(c.tasks) {
 		return

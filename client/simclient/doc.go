@@ -24,7 +24,8 @@
 //   - A report is repeated until the servers have taken it. The repeated report carries the
 //     newest status.
 //   - A client whose node is down or disconnected receives nothing and reports nothing. Its
-//     allocations continue, and it reports them when the node is back.
+//     allocations continue, unless their group has a StopOnClientAfter and this time has passed. It
+//     reports them when the node is back, also the end of those that the servers gave up as lost.
 //   - Equal seeds make equal behaviours for equal allocation ids, in any order of the
 //     allocations.
 //

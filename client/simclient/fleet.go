@@ -3,6 +3,7 @@ package simclient
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -147,6 +148,24 @@ func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 		wakeAt = now.Add(retryBase)
 	}
 	return alarm.Earliest(wakeAt, f.send(now))
+}
+
+// Lives yields the allocations on a node that have tasks at a time of the last step or later: those
+// that have started and have not ended, also if the servers have no live row of them. It leaves out
+// those that cannot be killed. It is for judges, and not safe for concurrent use with Step.
+func (f *Fleet) Lives(node cluster.NodeID, now time.Time) iter.Seq[cluster.AllocID] {
+	return func(yield func(cluster.AllocID) bool) {
+		c := f.clients[node]
+		if c == nil {
+			return
+		}
+		for _, t := range c.order {
+			unkillable := t.stopping && t.ends.IsZero()
+			if passed(t.runs, now) && !passed(t.ends, now) && !unkillable && !yield(t.alloc.ID) {
+				return
+			}
+		}
+	}
 }
 
 // rewind moves all future times back by as much as the clock was set back, so that no wait

@@ -2,6 +2,7 @@ package simclient_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,16 +108,63 @@ func TestFleet_stories(t *testing.T) {
 			w.pass(seconds(20))
 		}, []string{"0s a running", "10s a running healthy", "25s a complete healthy"}},
 
-		{"a purged allocation and a lost one are dropped", false, func(w *world) {
+		{"a purged allocation and a confirmed one are dropped", false, func(w *world) {
 			w.place("a", "n", service(), simclient.Behaviour{Start: seconds(5)})
 			w.place("b", "n", service(), simclient.Behaviour{Start: seconds(5)})
 			w.pass(seconds(2))
 			w.purge("a")
-			w.edit("b", func(a *cluster.Allocation) { a.ClientStatus = cluster.ClientLost })
+			w.edit("b", func(a *cluster.Allocation) { a.ClientStatus, a.ConfirmedAt = cluster.ClientLost, w.now })
 			w.settle()
 			must.True(w.t, w.wakeAt.IsZero())
 			w.pass(seconds(100))
 		}, nil},
+
+		{"a lost allocation runs while its node is away, and its end is reported after that", false, func(w *world) {
+			w.place("a", "n", service(), simclient.Behaviour{Verdict: never, Stop: seconds(3)})
+			w.pass(seconds(5))
+			w.lose("a")
+			w.pass(seconds(95))
+			must.Eq(w.t, []cluster.AllocID{"a"}, slices.Collect(w.fleet.Lives("n", w.now)))
+			w.node("n", cluster.NodeReady)
+			w.pass(seconds(100))
+			must.SliceEmpty(w.t, slices.Collect(w.fleet.Lives("n", w.now)))
+		}, []string{"0s a running", "1m43s a complete"}},
+
+		{"an allocation that was lost before its client received it ends at once", false, func(w *world) {
+			w.node("n", cluster.NodeDown)
+			w.place("a", "n", service(), simclient.Behaviour{Start: seconds(1)})
+			w.lose("a")
+			w.pass(seconds(10))
+			w.node("n", cluster.NodeReady)
+			w.pass(seconds(10))
+		}, []string{"10s a complete"}},
+
+		{"a client that is away stops what must stop then, and reports it later", false, func(w *world) {
+			j := service()
+			j.TaskGroups[0].Disconnect.StopOnClientAfter = seconds(30)
+			w.place("a", "n", j, simclient.Behaviour{Verdict: never, Stop: seconds(3)})
+			w.pass(seconds(5))
+			w.lose("a")
+			w.pass(seconds(32))
+			must.Eq(w.t, []cluster.AllocID{"a"}, slices.Collect(w.fleet.Lives("n", w.now)))
+			w.pass(seconds(2))
+			must.SliceEmpty(w.t, slices.Collect(w.fleet.Lives("n", w.now)))
+			w.node("n", cluster.NodeReady)
+			w.settle()
+		}, []string{"0s a running", "39s a complete"}},
+
+		{"a client that is back before does not stop it", false, func(w *world) {
+			j := service()
+			j.TaskGroups[0].Disconnect.StopOnClientAfter = seconds(30)
+			w.place("a", "n", j, simclient.Behaviour{Verdict: never})
+			for range 3 {
+				w.node("n", cluster.NodeDown)
+				w.pass(seconds(29))
+				w.node("n", cluster.NodeReady)
+				w.pass(seconds(1))
+			}
+			must.Eq(w.t, []cluster.AllocID{"a"}, slices.Collect(w.fleet.Lives("n", w.now)))
+		}, []string{"29s a running"}},
 
 		{"the client of a deleted node reports nothing", false, func(w *world) {
 			w.place("a", "n", service(), simclient.Behaviour{Start: seconds(1)})
@@ -366,12 +414,12 @@ func TestFleet_costs(t *testing.T) {
 		w.wakeAt = w.fleet.Step(w.now)
 		return *w.state.reads
 	}
-	const perNode = 3 // its node, and its live allocations with the table below them
+	const perNode = 4 // its node, and its live and its unconfirmed allocations with the tables below them
 	must.Eq(t, 1+nodes*perNode, step(), must.Sprint("the first step reads all nodes"))
 	w.settle()
 	must.Zero(t, step(), must.Sprint("nothing is due"))
 	w.fleet.Changed("n007", "n007", "n150", "nowhere")
-	must.Eq(t, 3*perNode, step())
+	must.Eq(t, 2*perNode+1, step(), must.Sprint("a node that does not exist has no client"))
 	for _, due := range []cluster.NodeID{"n001", "n002", "n003"} {
 		w.now = w.wakeAt
 		w.fleet.Changed(due)

@@ -167,6 +167,8 @@ type chaos struct {
 	*world
 	rt    *rapid.T
 	twins map[cluster.AllocID]*twin
+	// lost are the allocations that the servers gave up as lost.
+	lost map[cluster.AllocID]bool
 	// last is when the last step was.
 	last time.Time
 	// late are batches of earlier fleets that are still in flight.
@@ -191,7 +193,7 @@ var (
 func TestFleet_random(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		c := &chaos{world: newWorld(rt), rt: rt, twins: map[cluster.AllocID]*twin{}}
+		c := &chaos{world: newWorld(rt), rt: rt, twins: map[cluster.AllocID]*twin{}, lost: map[cluster.AllocID]bool{}}
 		c.fate = func([]cluster.AllocReport) fate { return someFates.Draw(rt, "fate") }
 		c.restart()
 		for _, n := range []cluster.NodeID{"n0", "n1", "n2"} {
@@ -229,7 +231,12 @@ func (c *chaos) event() {
 		status := rapid.SampledFrom([]cluster.ClientStatus{cluster.ClientUnknown, cluster.ClientLost}).Draw(c.rt, "status")
 		c.some(func(id cluster.AllocID) {
 			if a := c.state.allocs[id]; !a.ClientTerminal() && !c.state.nodes[a.NodeID].Reachable() {
-				c.edit(id, func(a *cluster.Allocation) { a.ClientStatus = status })
+				c.edit(id, func(a *cluster.Allocation) {
+					if a.ClientStatus = status; status == cluster.ClientLost && !a.ServerTerminal() {
+						a.DesiredStatus, a.StoppedAt = cluster.DesiredStop, c.now
+					}
+				})
+				c.lost[id] = c.lost[id] || status == cluster.ClientLost
 			}
 		})
 	case "purge":
@@ -361,8 +368,10 @@ func (c *chaos) judge(id cluster.AllocID, a *cluster.Allocation) {
 	if a.ClientTerminal() && c.twins[id] == nil {
 		return // it had ended before the fleet began
 	}
-	if a.ClientStatus == cluster.ClientLost {
-		return // it was given up
+	if c.lost[id] { // its client reports the end when it is back, unless it cannot be killed
+		must.True(c.rt, a.ClientStatus == cluster.ClientComplete || a.ClientStatus == cluster.ClientLost && c.behaviours[id].Stop == simclient.Never,
+			must.Sprintf("%s: %s with %+v, lines %q", id, a.ClientStatus, c.behaviours[id], c.lines))
+		return
 	}
 	status, verdict := c.twins[id].condition(a, c.behaviours[id], c.now)
 	must.Eq(c.rt, status, a.ClientStatus, must.Sprintf("%s: %+v of %+v, lines %q", id, *c.twins[id], a, c.lines))

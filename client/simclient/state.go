@@ -20,6 +20,8 @@ type State interface {
 	// LiveAllocsByNode yields those of a node's allocations that are not
 	// client-terminal. The node need not exist.
 	LiveAllocsByNode(cluster.NodeID) iter.Seq[*cluster.Allocation]
+	// Unconfirmed yields those of a node's allocations that are [cluster.Allocation.Unconfirmed].
+	Unconfirmed(cluster.NodeID) iter.Seq[*cluster.Allocation]
 }
 
 // Applier takes the clients' reports to the servers.

@@ -69,6 +69,8 @@ func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, waits bo
 		t.planChange(now)
 	}
 	switch {
+	case a.ClientStatus == cluster.ClientLost: // this client never received it, so it never starts
+		t.actual.status = cluster.ClientPending
 	case a.ClientStatus != cluster.ClientPending: // running, or unknown while its node was unreachable
 		t.actual.status = cluster.ClientRunning
 		t.start(now)
@@ -215,8 +217,12 @@ func (t *task) next(now time.Time) time.Time {
 }
 
 // unreported reports whether the row lacks the actual condition. A condition that the servers
-// accepted and did not write is not reported again.
+// accepted and did not write is not reported again. Of a lost allocation the servers accept only the
+// end.
 func (t *task) unreported() bool {
+	if t.written.status == cluster.ClientLost && t.actual.status != cluster.ClientComplete {
+		return false
+	}
 	return t.actual != t.acknowledged && (t.actual.status != t.written.status || t.actual.verdict != unjudged && t.actual.verdict != t.written.verdict)
 }
 

@@ -55,6 +55,16 @@ func (s *state) LiveAllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation
 	}
 }
 
+func (s *state) Unconfirmed(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return func(yield func(*cluster.Allocation) bool) {
+		for a := range rows(s, s.allocs) {
+			if a.NodeID == id && a.Unconfirmed() && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
 // rows yields the rows of a table by key, or shuffled.
 func rows[K cmp.Ordered, V any](s *state, table map[K]V) iter.Seq[V] {
 	*s.reads++
@@ -74,7 +84,7 @@ func rows[K cmp.Ordered, V any](s *state, table map[K]V) iter.Seq[V] {
 // apply applies a report as servers do, and reports whether it has changed anything.
 func (s *state) apply(r cluster.AllocReport) bool {
 	before := s.allocs[r.Alloc]
-	if before == nil || before.NodeID != r.Node || before.ClientTerminal() {
+	if before == nil || before.NodeID != r.Node || before.ClientTerminal() && before.ClientStatus != cluster.ClientLost {
 		return false
 	}
 	verdict := r.Healthy != nil && (!before.HasVerdict() || before.JudgedHealthy() != *r.Healthy)
@@ -217,6 +227,14 @@ func (w *world) stop(id cluster.AllocID) {
 }
 
 // purge deletes an allocation's record.
+// lose gives an allocation up as lost, because its node is down.
+func (w *world) lose(id cluster.AllocID) {
+	w.node(w.state.allocs[id].NodeID, cluster.NodeDown)
+	w.edit(id, func(a *cluster.Allocation) {
+		a.ClientStatus, a.DesiredStatus, a.StoppedAt = cluster.ClientLost, cluster.DesiredStop, w.now
+	})
+}
+
 func (w *world) purge(id cluster.AllocID) {
 	w.write(func(s *state) { delete(s.allocs, id) }, w.state.allocs[id].NodeID)
 }

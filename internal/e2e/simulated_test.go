@@ -242,6 +242,11 @@ func (f *fleet) Alloc(id cluster.AllocID) *cluster.Allocation {
 	return nil
 }
 
+// Unconfirmed yields nothing: the answers of the servers contain only the end of an allocation once.
+func (f *fleet) Unconfirmed(cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return func(func(*cluster.Allocation) bool) {}
+}
+
 // LiveAllocsByNode yields the allocations of a node that are not client-terminal.
 func (f *fleet) LiveAllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
 	f.mu.Lock()
