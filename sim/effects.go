@@ -90,6 +90,10 @@ func unchanged(a shims.Answer) string {
 		if len(r.Refused) > 0 && len(r.Accepted.Stops) == 0 && len(r.Accepted.Places) == 0 {
 			return "the servers refused the plan: " + r.Refused[0].Why
 		}
+	case shims.DrainConfirmed:
+		if r.Allocs == 0 {
+			return "the record of the drain counts no unconfirmed allocation"
+		}
 	case shims.DrainRequestApplied:
 		switch {
 		case r.Drain == "":

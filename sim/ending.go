@@ -80,6 +80,15 @@ func outcome(d *cluster.Drain) string {
 	if d.PurgedRunning > 0 {
 		text += fmt.Sprintf(", %d purged while running", d.PurgedRunning)
 	}
+	switch u := d.Unconfirmed; {
+	case u == nil:
+	case u.Count > 0:
+		text += fmt.Sprintf(", %d unconfirmed", u.Count)
+	case u.ConfirmedBy != "":
+		text += ", confirmed by " + u.ConfirmedBy
+	default:
+		text += ", confirmed later"
+	}
 	return text
 }
 

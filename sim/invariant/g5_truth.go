@@ -93,8 +93,10 @@ func (j *truthJudge) judgeRecordRow(c change[cluster.Drain]) {
 	case c.before == nil:
 	case c.after != nil:
 		before := *c.before
-		before.Unconfirmed = c.after.Unconfirmed
-		if c.before.Unconfirmed == nil || !same(&j.dump, &before, c.after) {
+		if before.Unconfirmed != nil {
+			before.Unconfirmed = c.after.Unconfirmed
+		}
+		if !same(&j.dump, &before, c.after) {
 			j.find(SecondOutcome, subject, "the entry changed the record of the drain, outcome %q to %q", c.before.Outcome, c.after.Outcome)
 		}
 	default:

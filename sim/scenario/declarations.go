@@ -168,7 +168,7 @@ func (p *scope) checkTarget(kind FaultKind, v string) error {
 		return p.checkNode(cluster.NodeID(v))
 	}
 	if kind.On == OnWrites {
-		writes := slices.Concat([]string{"drainer", "scheduler", "clients", "operator", "collector", "volumes"}, entryKinds(), []string{"barrier"})
+		writes := slices.Concat([]string{"drainer", "scheduler", "clients", "operator", "collector", "volumes", "confirmer"}, entryKinds(), []string{"barrier"})
 		if !slices.Contains(writes, v) {
 			return unknown("writes", v, writes)
 		}

@@ -243,6 +243,9 @@
 //
 //   - cancel NODES: eligible makes the nodes eligible again; key=NAME.
 //
+//   - confirm NODES: confirms the newest ended drain of each node, although its record counts
+//     unconfirmed allocations.
+//
 //   - register JOB: registers the job as the file declares it.
 //
 //   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N. For one group also remove, or rename=NAME.
@@ -285,7 +288,7 @@
 //   - count=N: the most strikes. for=TIME: how long it stays armed. Without both it strikes once.
 //   - delay=RANGE: a delay or a duration, as the fault describes it.
 //
-// At each write. The target is drainer, scheduler, clients, operator, collector or volumes for the writer, or
+// At each write. The target is drainer, scheduler, clients, operator, collector, volumes or confirmer for the writer, or
 // marks, completion, plan, report, collect or barrier for the kind of entry:
 //
 //   - apply/reject: the write is not applied, and its writer gets this answer.

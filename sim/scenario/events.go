@@ -70,6 +70,10 @@ type (
 		Eligible bool             `drain:"eligible"`
 		Key      string           `drain:"key"`
 	}
+	// Confirm confirms the newest ended drain of nodes: no task runs on them.
+	Confirm struct {
+		Nodes []cluster.NodeID // never empty
+	}
 	// Register registers a job as the file declares it.
 	Register struct{ Job cluster.JobKey }
 	// Edit changes groups of a job and registers it again. Nil leaves a value as it is. An

@@ -12,13 +12,14 @@ import (
 // operations returns an empty operation for each verb of the language.
 func operations() []Op {
 	return []Op{
-		&Drain{}, &Cancel{}, &Register{}, &Edit{}, &Stop{}, &Stop{Purge: true}, &Exit{}, &Exit{Failed: true}, &Place{},
+		&Drain{}, &Cancel{}, &Confirm{}, &Register{}, &Edit{}, &Stop{}, &Stop{Purge: true}, &Exit{}, &Exit{Failed: true}, &Place{},
 		&NodeChange{}, &VolumeChange{}, &Elect{}, &Pause{}, &Clock{}, &Restore{}, &Forget{}, &Fault{},
 	}
 }
 
 func (*Drain) verb() string    { return "drain" }
 func (*Cancel) verb() string   { return "cancel" }
+func (*Confirm) verb() string  { return "confirm" }
 func (*Register) verb() string { return "register" }
 func (*Edit) verb() string     { return "edit" }
 func (o *Stop) verb() string {
@@ -81,6 +82,8 @@ func (p *scope) places(op Op) []place {
 	case *Drain:
 		return []place{nodes(&o.Nodes)}
 	case *Cancel:
+		return []place{nodes(&o.Nodes)}
+	case *Confirm:
 		return []place{nodes(&o.Nodes)}
 	case *Register:
 		return job(&o.Job)

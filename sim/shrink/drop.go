@@ -74,6 +74,8 @@ func nodesOf(op scenario.Op) (*[]cluster.NodeID, *scenario.Indexes) {
 		return &op.Nodes, nil
 	case *scenario.Cancel:
 		return &op.Nodes, nil
+	case *scenario.Confirm:
+		return &op.Nodes, nil
 	case *scenario.NodeChange:
 		return &op.Nodes, nil
 	case *scenario.Place:

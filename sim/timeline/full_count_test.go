@@ -70,7 +70,7 @@ func TestRecorder_agreesWithFullCounts(t *testing.T) {
 	must.Greater(t, 40, followed)
 	must.Greater(t, 40, drained)
 	must.Greater(t, 200, rows)
-	must.MapLen(t, 6, outcomes, must.Sprint("all outcomes, and running drains: ", outcomes))
+	must.MapLen(t, 7, outcomes, must.Sprint("all outcomes, and running drains: ", outcomes))
 	for p, n := range phases {
 		must.Positive(t, n, must.Sprint(timeline.Phase(p)))
 	}

@@ -43,9 +43,9 @@ func asciiGlyphs() glyphs {
 
 // end is the character of an outcome.
 func (g glyphs) end(o cluster.Outcome) rune {
-	marks := [...]rune{'✓', '◆', '▲', '✗', '∅'}
+	marks := [...]rune{'✓', '◇', '◆', '▲', '✗', '∅'}
 	if g.ascii {
-		marks = [...]rune{'C', 'D', 'F', 'X', 'G'}
+		marks = [...]rune{'C', 'U', 'D', 'F', 'X', 'G'}
 	}
 	for i, outcome := range outcomes() {
 		if o == outcome {
@@ -56,9 +56,9 @@ func (g glyphs) end(o cluster.Outcome) rune {
 }
 
 // outcomes are all outcomes of drains.
-func outcomes() [5]cluster.Outcome {
+func outcomes() [6]cluster.Outcome {
 	return [...]cluster.Outcome{
-		cluster.OutcomeComplete, cluster.OutcomeDeadlineReached, cluster.OutcomeForced, cluster.OutcomeCancelled, cluster.OutcomeNodeGone,
+		cluster.OutcomeComplete, cluster.OutcomeUnconfirmed, cluster.OutcomeDeadlineReached, cluster.OutcomeForced, cluster.OutcomeCancelled, cluster.OutcomeNodeGone,
 	}
 }
 

@@ -46,10 +46,12 @@ type drain struct {
 	revision cluster.Revision
 	ignores  bool // system jobs
 	forced   bool
-	// outcome is empty until the drain ends. end and stopping are set with it.
+	// outcome is empty until the drain ends. end, stopping and unconfirmed are set with it.
 	outcome  cluster.Outcome
 	end      time.Duration
 	stopping int // allocations that were still stopping
+	// unconfirmed are the allocations that the record counted at the end.
+	unconfirmed int
 }
 
 // running is the current drain, or nil.
@@ -81,7 +83,7 @@ func (d *drain) moveDeadline(at, deadline time.Duration) {
 func (d *drain) finish(at time.Duration, record *cluster.Drain) {
 	d.end, d.outcome = at, cluster.Outcome("no record")
 	if record != nil && record.Outcome != cluster.OutcomeNone {
-		d.outcome, d.stopping = record.Outcome, record.StillStopping
+		d.outcome, d.stopping, d.unconfirmed = record.Outcome, record.StillStopping, record.CountUnconfirmed()
 	}
 }
 

@@ -119,6 +119,9 @@ func (s svgNodes) description(n *node, label string) (height int) {
 	if d.stopping > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d still stopping", d.stopping))
 	}
+	if d.unconfirmed > 0 {
+		remarks = append(remarks, fmt.Sprintf("%d unconfirmed", d.unconfirmed))
+	}
 	if len(n.drains) > 1 {
 		remarks = append(remarks, fmt.Sprintf("one of %d drains", len(n.drains)))
 	}

@@ -183,6 +183,12 @@ func (c *cores) answer(id cluster.NodeID) error {
 			n.receive(a)
 		}
 	}
+	for a := range state.WorkView().Unconfirmed(id) { // the client has to report their ends
+		if a.AllocModifyIndex > n.answered {
+			w.Allocs = append(w.Allocs, a)
+			n.receive(a)
+		}
+	}
 	n.answered = w.Index
 	if len(w.Allocs) == 0 && n.live != nil && slices.Equal(n.live, w.Known) {
 		return nil // servers answer when something has changed

@@ -32,6 +32,7 @@ type leadership struct {
 	collector *collectorActor
 	// volumesActor is nil without volumes.
 	volumesActor *volumesActor
+	confirmActor *confirmActor
 	// established is the time from which the drainer may step.
 	established time.Time
 	// deposed: the term has ended. The drainer may still step.
@@ -78,6 +79,8 @@ func (ss *Servers) lead(s *server) error {
 		l.volumesActor = newVolumesActor(l)
 		w.add(Volumes, l.volumesActor)
 	}
+	l.confirmActor = &confirmActor{leadership: l}
+	w.add(Confirmer, l.confirmActor)
 	w.hash.add(uint64(l.term), uint64(s.number))
 	w.observer.Elected(s.number)
 	l.notifyClock()
@@ -103,6 +106,7 @@ func (l *leadership) depose(unaware bool) {
 	if l.volumesActor != nil {
 		l.world.drop(l.volumesActor)
 	}
+	l.world.drop(l.confirmActor)
 	if unaware && l.world.options.Views {
 		l.server.behind = l.server.state()
 	}

@@ -31,6 +31,8 @@ const (
 	Collector
 	// Volumes steps the leader's work for claims of volumes.
 	Volumes
+	// Confirmer steps the leader's confirmations of the ends of lost allocations.
+	Confirmer
 
 	// KindCount is the number of kinds.
 	KindCount
@@ -38,7 +40,7 @@ const (
 
 // String returns the name of the kind in traces.
 func (k Kind) String() string {
-	names := [KindCount]string{"scripted", "log", "drainer", "scheduler", "clients", "collector", "volumes"}
+	names := [KindCount]string{"scripted", "log", "drainer", "scheduler", "clients", "collector", "volumes", "confirmer"}
 	if k >= KindCount {
 		return "unknown kind"
 	}

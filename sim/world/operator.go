@@ -193,6 +193,10 @@ func (o operation) do(op scenario.Op) (done bool, err error) {
 		for _, id := range op.Nodes {
 			o.send(o.Requests.Cancel(id, op.Eligible, op.Key))
 		}
+	case *scenario.Confirm:
+		for _, id := range op.Nodes {
+			o.confirm(id)
+		}
 	case *scenario.Register:
 		if j := setting.DeclaredJob(o.scenario, op.Job); j != nil {
 			o.send(o.Requests.Register(j))
@@ -236,6 +240,19 @@ func (o operation) drain(op *scenario.Drain) {
 			o.send(o.Requests.Drain(id, &spec, op.Key))
 		}
 	}
+}
+
+// confirm confirms the newest ended drain of a node.
+func (o operation) confirm(id cluster.NodeID) {
+	var newest *cluster.Drain
+	for d := range o.world.Truth().DrainsByNode(id) {
+		newest = d
+	}
+	if newest == nil {
+		o.nothing("no drain of %s has ended", id)
+		return
+	}
+	o.send(&shims.ConfirmDrain{At: o.world.Clock(), Drain: newest.ID, By: "operator"})
 }
 
 // send sends a write to the leader.

@@ -141,13 +141,14 @@ const (
 	FromOperator
 	FromCollector
 	FromVolumes
+	FromConfirmer
 
 	sourceCount
 )
 
 // String returns the source's name in scenarios.
 func (s Source) String() string {
-	names := [sourceCount]string{"drainer", "scheduler", "clients", "operator", "collector", "volumes"}
+	names := [sourceCount]string{"drainer", "scheduler", "clients", "operator", "collector", "volumes", "confirmer"}
 	if s >= sourceCount {
 		return "unknown source"
 	}

@@ -115,6 +115,7 @@ func (t *Transcript) changes(a shims.Applied) {
 		t.line("%s refused: %v", a.Type, refused.Err)
 		return
 	}
+	defer t.confirmations(a)
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:
 		t.drain(a, m)
@@ -165,6 +166,9 @@ func (t *Transcript) drain(a shims.Applied, m *shims.NodeUpdateDrain) {
 		if len(updated.Stopping) > 0 {
 			text += ", stopping already: " + t.names(a.Before, updated.Stopping)
 		}
+		if n := a.After.DrainRecord(updated.Drain).CountUnconfirmed(); n > 0 {
+			text += fmt.Sprintf(", %d unconfirmed", n)
+		}
 		t.nodeLine("cancel ", m.Node, "%s", text)
 	}
 }
@@ -201,9 +205,30 @@ func (t *Transcript) completions(a shims.Applied) {
 		if e.StillStopping > 0 {
 			text += fmt.Sprintf(", %d still stopping", e.StillStopping)
 		}
+		if e.Unconfirmed != nil {
+			text += fmt.Sprintf(", %d unconfirmed", e.Unconfirmed.Count)
+		}
 		t.nodeLine("end ", e.Node, "%s", text)
 	}
 	t.refused(a, completed.Refused)
+}
+
+// confirmations adds a line for each record whose count of unconfirmed allocations has fallen.
+func (t *Transcript) confirmations(a shims.Applied) {
+	if a.After.TableIndex(statestore.TableDrains) == a.Before.TableIndex(statestore.TableDrains) {
+		return
+	}
+	for d := range a.After.Drains() {
+		before := a.Before.DrainRecord(d.ID)
+		if before == nil || before.CountUnconfirmed() == d.CountUnconfirmed() {
+			continue
+		}
+		text := fmt.Sprintf(": %d of %d unconfirmed", before.CountUnconfirmed()-d.CountUnconfirmed(), before.CountUnconfirmed())
+		if by := d.Unconfirmed.ConfirmedBy; by != "" {
+			text += ", by " + by
+		}
+		t.nodeLine("confirmed ", d.NodeID, "%s", text)
+	}
 }
 
 func (t *Transcript) collected(a shims.Applied) {

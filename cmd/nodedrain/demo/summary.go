@@ -93,6 +93,9 @@ type DrainSummary struct {
 	Moved         int `json:"moved"`
 	Stopped       int `json:"stopped"`
 	StillStopping int `json:"still_stopping"`
+	// Unconfirmed counts the allocations of an ended drain whose end nothing confirms: their tasks
+	// may still run on the node.
+	Unconfirmed int `json:"unconfirmed"`
 }
 
 // GroupSummary is the witness's counts for one group.
@@ -167,7 +170,7 @@ func (r *drainRun) summary(d witness.DrainReport) DrainSummary {
 	s := DrainSummary{
 		Node: r.name, ID: string(r.id), DeadlineSeconds: r.deadline.Seconds(),
 		Outcome: string(d.Outcome), ToLeave: r.total, Marked: make(map[string]int),
-		Moved: d.Moved, Stopped: d.Stopped, StillStopping: d.StillStopping,
+		Moved: d.Moved, Stopped: d.Stopped, StillStopping: d.StillStopping, Unconfirmed: d.Unconfirmed,
 	}
 	if d.Outcome != cluster.OutcomeNone {
 		s.Seconds = round(d.EndedAt.Sub(d.StartedAt))

@@ -84,6 +84,9 @@ func (d *DrainSummary) write(w io.Writer) {
 	if d.StillStopping > 0 {
 		outcome += fmt.Sprintf(" (%d still stopping)", d.StillStopping)
 	}
+	if d.Unconfirmed > 0 {
+		outcome += fmt.Sprintf(" (%d unconfirmed)", d.Unconfirmed)
+	}
 	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", d.Node, outcome, took, deadline, d.ToLeave, d.Moved, d.Stopped, counts(d.Marked))
 }
 

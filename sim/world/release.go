@@ -7,6 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -127,4 +128,71 @@ func (a *volumesActor) update(changes []cluster.ClaimChange, done func(error)) {
 	if !queued {
 		done(errNotWritten)
 	}
+}
+
+// confirmActor is the leader's actor that confirms the ends of lost allocations when their nodes must
+// have stopped them by themselves.
+type confirmActor struct {
+	*leadership
+	// lastRead is the index of the last state that was read. over is when time confirms the first
+	// allocation in it that a record counts, on the server's clock, or zero.
+	lastRead uint64
+	over     time.Time
+	// began is the time of the world when the wait began, and showed what the clock showed then. A
+	// clock that is set forward ends no wait.
+	began, showed time.Time
+	// busy: an entry is in flight. again is when the actor may propose the next one.
+	busy  bool
+	again time.Time
+}
+
+// read reads a new state.
+func (a *confirmActor) read() {
+	state := a.server.state()
+	if state.Index() == a.lastRead {
+		return
+	}
+	waited := !a.over.IsZero()
+	a.lastRead, a.over = state.Index(), time.Time{}
+	for d := range state.Drains() {
+		if d.CountUnconfirmed() == 0 {
+			continue
+		}
+		for lost := range state.DrainView().Unconfirmed(d.NodeID) {
+			if at := lost.ConfirmableAt(state.Node(d.NodeID)); !at.IsZero() && (a.over.IsZero() || at.Before(a.over)) {
+				a.over = at
+			}
+		}
+	}
+	if !waited {
+		a.began, a.showed = a.world.now, a.clock()
+	}
+}
+
+// steady is the time on the server's clock, but not later than the time that has passed since the wait
+// began.
+func (a *confirmActor) steady() time.Time {
+	return sooner(a.clock(), a.showed.Add(a.world.now.Sub(a.began)))
+}
+
+func (a *confirmActor) nextStep(now time.Time) time.Time {
+	a.read()
+	if a.busy || a.over.IsZero() {
+		return time.Time{}
+	}
+	at := later(now, now.Add(a.over.Sub(a.steady())))
+	return a.server.afterPause(later(later(at, a.again), a.established))
+}
+
+func (a *confirmActor) step() error {
+	a.read()
+	now, state := a.steady(), a.server.state()
+	a.again = a.world.now.Add(volumesInterval)
+	nodes, _ := lifecycle.StoppedNodes(state.DrainView(), state.Drains(), now, shims.MaxConfirmedNodes)
+	if len(nodes) == 0 {
+		return nil
+	}
+	writer := proposals{log: a.world.Log, source: FromConfirmer, from: a.leadership}
+	a.busy = writer.Propose(&shims.ConfirmStops{At: now, Nodes: nodes}, func(shims.Answer) { a.busy = false })
+	return nil
 }
