@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/ended"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
@@ -41,6 +44,8 @@ type judging struct {
 	volumes  bool
 	read     [2]uint64
 	attached []world.Attachment
+	// ends compares the ends of drains with the processes of the nodes.
+	ends *ended.Judge
 	// appliedAt is the time of the newest entry.
 	appliedAt time.Time
 	// quietPoints counts the judged quiet points.
@@ -58,9 +63,13 @@ func newJudging(p *player) *judging {
 	w := p.world
 	judge := invariant.New(p.judgeOptions())
 	j := &judging{player: p, world: w, judge: judge, claims: claimed.New(), volumes: p.scenario.UsesVolumes()}
+	j.ends = ended.New(ended.Options{Marked: p.config.Policy.Completion == rules.CompletionMarked, Lives: j.lives})
 	judge.Began(w.Now(), w.Leader(), w.Term())
 	o := world.Observer{
-		ClockSet: func(term int, ahead time.Duration) { judge.ClockSet(w.Now(), term, ahead) },
+		ClockSet: func(term int, ahead time.Duration) {
+			judge.ClockSet(w.Now(), term, ahead)
+			j.ends.ClockSet(ahead)
+		},
 		Applied: func(a world.Applied) {
 			j.appliedAt = w.Now()
 			judge.Applied(w.Now(), a)
@@ -70,7 +79,9 @@ func newJudging(p *player) *judging {
 			j.claims.Detached(w.Now(), a, w.Attachments())
 			if m, is := a.Message.(*shims.AllocClientUpdate); is && !(w.Log.Entry(a.Index).Proposed && w.Log.Entry(a.Index).Source == world.FromClients) {
 				j.claims.Untrue(a.Before, m.Reports)
+				j.ends.Untrue(m.Reports)
 			}
+			j.ends.Applied(w.Now(), a)
 		},
 		Elected:   func(server int) { judge.Began(w.Now(), server, w.Term()) },
 		TermEnded: func(term int) { judge.Ended(w.Now(), term) },
@@ -178,6 +189,23 @@ func running(n *machine.Node) map[cluster.AllocID]bool {
 		}
 	}
 	return all
+}
+
+// lives yields the allocations with tasks on a node, by the process tables of the nodes. It leaves out
+// processes that run because of trouble of the node.
+func (j *judging) lives(id cluster.NodeID) iter.Seq[cluster.AllocID] {
+	machines := j.world.Machines()
+	at := slices.IndexFunc(machines, func(m *machine.Node) bool { return m.ID() == id })
+	if at < 0 {
+		return j.world.Lives(id)
+	}
+	m, judge, all := machines[at], j.player.nodes.by[id], map[cluster.AllocID]bool{}
+	for p := range m.Machine().EachLiving() {
+		if alloc, _ := machine.SplitCgroup(p.Cgroup); p.Kind == scripted.TaskProcess && !judge.Excused(m, p) {
+			all[alloc] = true
+		}
+	}
+	return slices.Values(slices.Sorted(maps.Keys(all)))
 }
 
 // quiet judges the drainer's reports at a quiet point, if the state has changed enough.
@@ -297,5 +325,5 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations(), j.claims.Violations(), j.player.nodes.violations()), nil
+	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.player.nodes.violations()), nil
 }

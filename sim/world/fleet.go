@@ -1,6 +1,7 @@
 package world
 
 import (
+	"iter"
 	"math/rand/v2"
 	"time"
 
@@ -73,6 +74,11 @@ func (f *fleet) behaviour(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 		_, strikes := f.world.Faults.strike(name, target{Alloc: a})
 		return strikes
 	})
+}
+
+// Lives yields the allocations with tasks on a node with simulated clients, whatever the state has.
+func (w *World) Lives(id cluster.NodeID) iter.Seq[cluster.AllocID] {
+	return w.clients.clients.Lives(id, w.now)
 }
 
 // nextStep returns now after a wake-up, and otherwise the next time at which clients send

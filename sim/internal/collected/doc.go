@@ -10,6 +10,7 @@
 //   - Each deleted row had its last write before the time that the entry names.
 //   - A deleted allocation had ended. No running drain had marked it. It was not a canary whose
 //     replacement lives. No client may come back and still run it. It claimed no volume.
+//     No record of a drain of an existing node counts it as unconfirmed.
 //   - The group of a deleted allocation has the same allocations in slots as before, counts the
 //     same failures in a row, and needs the same replacements. So no plan places more or fewer
 //     allocations because of the entry.

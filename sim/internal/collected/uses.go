@@ -41,6 +41,8 @@ func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
 	switch {
 	case a.ClientStatus == "lost" && node != nil && !opinion.Reachable(node):
 		return "it is lost, and its node may come back"
+	case opinion.Unconfirmed(a) && node != nil && counted(s, a):
+		return "the record of a drain counts it as unconfirmed"
 	case node != nil && node.Drain != nil && a.DesiredTransition.Migrate && a.DesiredTransition.Drain == node.Drain.ID:
 		return "a running drain has marked it"
 	case a.DesiredTransition.Class == cluster.MarkCanary && next != nil && opinion.Live(next):
@@ -50,6 +52,17 @@ func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
 		return "it claims " + c.Volume.String()
 	}
 	return ""
+}
+
+// counted reports whether the record of an ended drain of its node may count a lost allocation: the
+// record counts some, and the allocation was lost when the drain ended.
+func counted(s *statestore.Snapshot, a *cluster.Allocation) bool {
+	for d := range s.DrainsByNode(a.NodeID) {
+		if d.Unconfirmed != nil && d.Unconfirmed.Count > 0 && !opinion.LostByRequest(a, d) && a.AllocModifyIndex <= d.EndIndex {
+			return true
+		}
+	}
+	return false
 }
 
 // groupOf returns the current group of the allocation. It is nil if nothing of that group should

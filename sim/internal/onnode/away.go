@@ -61,6 +61,19 @@ func (j *tasks) awayExcused(n *machine.Node, a *alloc) bool {
 	return j.since.After(a.awayAt) || j.trouble.since(from)
 }
 
+// Excused reports whether the node can be the reason that a process of an allocation runs although the
+// servers have its end, or rely on the node to have stopped it: the process cannot die, the record of the
+// allocation was lost, only a driver with trouble could end it, or there was trouble when the node had
+// to stop it by itself. A watchdog does not reach a container.
+func (j *Judge) Excused(n *machine.Node, p scripted.Process) bool {
+	if stuck(n, p) || j.abandoned(&p) || n.DiskFull() || p.Contained && !n.Running() {
+		return true
+	}
+	id, _ := machine.SplitCgroup(p.Cgroup)
+	a := j.allocs[id]
+	return a != nil && (a.lost || !a.awayAt.IsZero() && j.tasks.awayExcused(n, a))
+}
+
 // since reports whether trouble occurred after a time.
 func (t trouble) since(from time.Time) bool {
 	return slices.ContainsFunc([]time.Time{t.client, t.driver, t.shim, t.boot, t.disk}, func(at time.Time) bool { return at.After(from) })
