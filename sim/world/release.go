@@ -159,7 +159,7 @@ func (a *confirmActor) read() {
 			continue
 		}
 		for lost := range state.DrainView().Unconfirmed(d.NodeID) {
-			if at := lost.ConfirmableAt(state.Node(d.NodeID)); !at.IsZero() && (a.over.IsZero() || at.Before(a.over)) {
+			if at := cluster.ConfirmableAt(lost, state.Node(d.NodeID)); !at.IsZero() && (a.over.IsZero() || at.Before(a.over)) {
 				a.over = at
 			}
 		}
