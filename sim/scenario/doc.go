@@ -165,7 +165,7 @@
 //     moves with it.
 //   - prestart, poststart, sidecar, poststop: it has a further task with this lifecycle.
 //   - lost-after=TIME: how long an allocation may be unreachable before it is lost.
-//   - stop-away=TIME: how long a real client that reaches no server lets an allocation run.
+//   - stop-away=TIME: how long a client that reaches no server lets an allocation run.
 //
 // Parameters that are left out have the defaults of the product. If a file names no allocation of a
 // job, the scheduler places the job at the beginning. Otherwise it does so only after an event.
