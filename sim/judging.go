@@ -197,7 +197,7 @@ func (j *judging) lives(id cluster.NodeID) iter.Seq[cluster.AllocID] {
 	machines := j.world.Machines()
 	at := slices.IndexFunc(machines, func(m *machine.Node) bool { return m.ID() == id })
 	if at < 0 {
-		return j.world.Lives(id)
+		return j.world.Hidden().Lives(id)
 	}
 	m, judge, all := machines[at], j.player.nodes.by[id], map[cluster.AllocID]bool{}
 	for p := range m.Machine().EachLiving() {

@@ -77,8 +77,8 @@ func (f *fleet) behaviour(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 }
 
 // Lives yields the allocations with tasks on a node with simulated clients, whatever the state has.
-func (w *World) Lives(id cluster.NodeID) iter.Seq[cluster.AllocID] {
-	return w.clients.clients.Lives(id, w.now)
+func (h Hidden) Lives(id cluster.NodeID) iter.Seq[cluster.AllocID] {
+	return h.world.clients.clients.Lives(id, h.world.now)
 }
 
 // nextStep returns now after a wake-up, and otherwise the next time at which clients send

@@ -39,7 +39,7 @@ func TestOpinion_agreesWithPackageCluster(t *testing.T) {
 		must.Eq(t, int(a.Stage()), int(opinion.StageOf(a)))
 		must.Eq(t, epoch.Add(a.StopTimeOn(n)), opinion.StoppedBy(a, n, epoch))
 		must.Eq(t, a.Unconfirmed(), opinion.Unconfirmed(a))
-		must.Eq(t, a.ConfirmableAt(n), opinion.StoppedByItself(a, n))
+		must.Eq(t, cluster.ConfirmableAt(a, n), opinion.StoppedByItself(a, n))
 		checkPace(t, rng, a)
 		checkDrain(t, rng, n, a)
 	}
