@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -71,6 +72,31 @@ func (c confirmations) stopped(id cluster.NodeID, now time.Time) {
 		}
 	}
 	c.write(rows, now)
+}
+
+// nodeGone writes into the lost and the unknown allocations of a deleted node since when the servers have
+// no contact with it. The row of the node had this time, if the node was back after the loss.
+func (c confirmations) nodeGone(n *cluster.Node, at time.Time) {
+	if versionIn(c.rows.tables) < cluster.VersionOfConfirmation {
+		return
+	}
+	since, edits := at, editAllocs(c.rows)
+	if !n.Reachable() {
+		since = n.AwaySince
+	}
+	state := c.rows.state()
+	rows := slices.Collect(state.DrainView().Unconfirmed(n.ID))
+	for a := range state.WorkView().LiveAllocsByNode(n.ID) {
+		if !a.AwaySince.IsZero() {
+			rows = append(rows, a)
+		}
+	}
+	for _, a := range rows {
+		if since.After(a.AwaySince) {
+			edits.edit(a, a.ModifyTime).AwaySince = since
+		}
+	}
+	edits.write()
 }
 
 // write confirms the ends of unconfirmed allocations, and lowers the counts of records.

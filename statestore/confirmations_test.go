@@ -244,3 +244,30 @@ func TestUnconfirmed_NotBelowItsVersion(t *testing.T) {
 	w.lose("b")
 	must.True(t, w.snap().Node("n1").StatusChangedAt.Equal(w.snap().Alloc("b").AwaySince))
 }
+
+// Bug: after the deletion of a node that had been back, time confirmed from its first absence.
+func TestUnconfirmed_DeletedAfterItWasBack(t *testing.T) {
+	t.Parallel()
+	for name, downAgain := range map[string]bool{"the node is reachable": false, "the node is away again": true} {
+		w := lostWorld(t, 10*time.Minute)
+		first := w.snap().Node("n1").AwaySince
+		w.end()
+		w.now = first.Add(time.Minute)
+		w.status("n1", cluster.NodeReady)
+		w.now = first.Add(9 * time.Minute)
+		last := w.now.Add(time.Second) // of the next entry
+		if downAgain {
+			w.status("n1", cluster.NodeDown)
+			last = w.snap().Node("n1").AwaySince
+		}
+		w.write(func(x *statestore.Txn) { must.SliceEmpty(t, x.DeleteNodes([]cluster.NodeID{"n1"}, w.now)) })
+		must.Eq(t, last, w.snap().Alloc("a").AwaySince, must.Sprint(name))
+
+		w.now = first.Add(stopAfter)
+		w.write(func(x *statestore.Txn) { x.ConfirmStops("n1", w.now) })
+		must.Eq(t, 3, w.unconfirmed("d1").Count, must.Sprint(name))
+		w.now = last.Add(stopAfter)
+		w.write(func(x *statestore.Txn) { x.ConfirmStops("n1", w.now) })
+		must.Eq(t, 0, w.unconfirmed("d1").Count, must.Sprint(name))
+	}
+}

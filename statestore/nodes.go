@@ -161,6 +161,7 @@ func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster
 		}
 		t.rows.putNode(n, nil)
 		(claimEdits{&t.rows}).nodeGone(n, at.UTC())
+		confirmations{&t.rows}.nodeGone(n, at.UTC())
 		deleted[id] = true
 	}
 	return missing

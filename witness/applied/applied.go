@@ -27,6 +27,11 @@ func Entry(a shims.Applied) witness.Entry {
 		e.At = m.At
 		t.Nodes = m.Nodes
 		t.Allocs = unconfirmed(a, m.Nodes...)
+		if a.Before != nil { // unknown allocations continue without the row of the node
+			for _, id := range m.Nodes {
+				t.Allocs = append(t.Allocs, ids(a.Before.WorkView().LiveAllocsByNode(id))...)
+			}
+		}
 	case *shims.NodeUpdateStatus:
 		e.At = m.At
 		t.Nodes = []cluster.NodeID{m.Node}
