@@ -123,7 +123,7 @@ func outcomeRates() []Rate {
 		is    cluster.Outcome
 		least [sizeCount]float64
 	}{
-		{cluster.OutcomeComplete, in(0.44, 0.6)}, {cluster.OutcomeDeadlineReached, in(0.3, 0.67)}, {cluster.OutcomeForced, in(0.078, 0.32)},
+		{cluster.OutcomeComplete, in(0.44, 0.55)}, {cluster.OutcomeDeadlineReached, in(0.3, 0.67)}, {cluster.OutcomeForced, in(0.078, 0.32)},
 		{cluster.OutcomeCancelled, in(0.38, 0.53)}, {cluster.OutcomeNodeGone, in(0.062, 0.18)},
 		{cluster.OutcomeUnconfirmed, in(0.17, 0.2)},
 	} {

@@ -35,7 +35,7 @@ func report() witness.Report {
 		},
 		Drains: []witness.DrainReport{
 			{ID: "d1", Node: "n1", Outcome: cluster.OutcomeComplete, StartedAt: t0, EndedAt: t0.Add(4100 * time.Millisecond), Marked: paced, Moved: 3, Stopped: 1},
-			{ID: "d2", Node: "n2", Outcome: cluster.OutcomeDeadlineReached, StartedAt: t0, EndedAt: t0.Add(12 * time.Second), Marked: deadline, Stopped: 1, StillStopping: 1},
+			{ID: "d2", Node: "n2", Outcome: cluster.OutcomeDeadlineReached, StartedAt: t0, EndedAt: t0.Add(12 * time.Second), Marked: deadline, Stopped: 1, StillStopping: 1, Unconfirmed: 2},
 		},
 	}
 }

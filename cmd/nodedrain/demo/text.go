@@ -81,11 +81,15 @@ func (d *DrainSummary) write(w io.Writer) {
 	if d.DeadlineSeconds > 0 {
 		deadline = fmt.Sprintf("%.1fs", d.DeadlineSeconds)
 	}
+	var left []string
 	if d.StillStopping > 0 {
-		outcome += fmt.Sprintf(" (%d still stopping)", d.StillStopping)
+		left = append(left, fmt.Sprintf("%d still stopping", d.StillStopping))
 	}
 	if d.Unconfirmed > 0 {
-		outcome += fmt.Sprintf(" (%d unconfirmed)", d.Unconfirmed)
+		left = append(left, fmt.Sprintf("%d unconfirmed", d.Unconfirmed))
+	}
+	if left != nil {
+		outcome += " (" + strings.Join(left, ", ") + ")"
 	}
 	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", d.Node, outcome, took, deadline, d.ToLeave, d.Moved, d.Stopped, counts(d.Marked))
 }
