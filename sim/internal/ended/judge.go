@@ -38,7 +38,8 @@ type Judge struct {
 	options Options
 	// had are the allocations that the node of a running drain had at its beginning.
 	had map[cluster.DrainID][]*cluster.Allocation
-	// untrue are the allocations that a scenario ended in the state only.
+	// untrue are the allocations that a scenario ended in the state only, or whose end an operator has
+	// confirmed.
 	untrue map[cluster.AllocID]bool
 	// skewed: the clock of a server was wrong.
 	skewed bool
@@ -64,6 +65,8 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:
 		j.begun(a, m.Node)
+	case *shims.ConfirmDrain:
+		j.byOperator(a, m.Drain)
 	case *shims.NodesDrainComplete:
 		for _, c := range m.Completions.Completions {
 			j.ended(now, a, c.Drain)
@@ -111,12 +114,31 @@ func (j *Judge) ended(now time.Time, a shims.Applied, id cluster.DrainID) {
 	}
 	for alloc := range j.options.Lives(record.NodeID) {
 		row := rows[alloc]
-		if row == nil || j.untrue[alloc] || opinion.Excluded(row, record, a.Before.AllocsByNode(record.NodeID), a.Before) {
+		if row == nil || j.untrue[alloc] || j.skewed && isConfirmed(a.After, alloc) || opinion.Excluded(row, record, a.Before.AllocsByNode(record.NodeID), a.Before) {
 			continue
 		}
 		j.Add(maxViolations, RunsAfterEnd, invariant.Violation{At: now, Drain: id, Node: record.NodeID, Alloc: alloc},
 			"the drain is complete, and a task of the allocation runs")
 	}
+}
+
+// byOperator records the allocations that an operator confirms with a drain.
+func (j *Judge) byOperator(a shims.Applied, id cluster.DrainID) {
+	record := a.Before.DrainRecord(id)
+	if record == nil {
+		return
+	}
+	for row := range a.Before.AllocsByNode(record.NodeID) {
+		if !isConfirmed(a.Before, row.ID) && isConfirmed(a.After, row.ID) {
+			j.untrue[row.ID] = true
+		}
+	}
+}
+
+// isConfirmed reports whether time or an operator has confirmed the end of an allocation.
+func isConfirmed(s *statestore.Snapshot, id cluster.AllocID) bool {
+	row := s.Alloc(id)
+	return row != nil && !row.ConfirmedAt.IsZero()
 }
 
 // confirmedNodes returns the nodes on which time may confirm ends in an entry.

@@ -148,6 +148,18 @@ func TestJudge(t *testing.T) {
 			for d := range h.State().Drains() {
 				h.Must(&shims.ConfirmDrain{At: h.now, Drain: d.ID, By: "ada"})
 			}
+			h.Drain("n1", &cluster.DrainSpec{})
+			h.lives = []cluster.AllocID{"a1"}
+			h.Complete("n1") // complete
+		}},
+		"time confirms at the end of the drain by a wrong clock": {play: func(h *history) {
+			h.judge.ClockSet(time.Hour)
+			h.lost()
+			h.ended("s1")
+			h.Drain("n1", &cluster.DrainSpec{})
+			h.now = h.now.Add(time.Hour)
+			h.lives = []cluster.AllocID{"a1"}
+			h.Complete("n1")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
