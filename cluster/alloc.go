@@ -74,8 +74,8 @@ type Allocation struct {
 	DeploymentStatus *DeploymentStatus
 
 	// AwaySince is when the servers lost contact with the node of a lost or unknown allocation:
-	// [Node.AwaySince], or the time of the plan if the node does not exist. The deletion of the node writes
-	// its last loss of contact. Zero is unknown.
+	// [Node.AwaySince], or the time of the plan if the node does not exist. The deletion of the node
+	// writes its last loss of contact. Zero is unknown.
 	AwaySince time.Time `codec:",omitempty"`
 	// ConfirmedAt is when an entry confirmed that a lost allocation has ended, because enough time had
 	// passed or because an operator confirmed it. Zero is not confirmed.

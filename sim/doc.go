@@ -1,15 +1,14 @@
 // Package sim plays scenarios: whole clusters in one goroutine and in virtual time, with
 // the real drainer, state store, state machine and scheduler, and with faults.
 //
-// A [scenario.Scenario] describes a cluster, the events of a run, and the faults. [Play]
-// plays it in a [world.World]. Judges that share no code with the drainer check the
-// guarantees G1 to G11 ([invariant.Judge]). Another judge checks the scheduler's plans
-// ([placement.Judge]), and another one the deletion of ended work ([collected.Judge]), and
-// another one the claims of volumes ([claimed.Judge]), and another one compares the ends of drains with
-// the processes of the nodes ([ended.Judge]). If the nodes run the real client, a judge of
-// each node checks N1 to N9 ([onnode.Judge]). The
-// [Result] holds the violations, and the events that had no effect ([NoEffect]). Equal
-// scenarios give equal runs, to the last step: the hash of a run shows it.
+// A [scenario.Scenario] describes a cluster, the events of a run, and the faults. [Play] plays it
+// in a [world.World]. Judges that share no code with the drainer check the guarantees G1 to G11
+// ([invariant.Judge]). Another judge checks the scheduler's plans ([placement.Judge]), and another
+// one the deletion of ended work ([collected.Judge]), and another one the claims of volumes
+// ([claimed.Judge]), and another one compares the ends of drains with the processes of the nodes
+// ([ended.Judge]). If the nodes run the real client, a judge of each node checks N1 to N9
+// ([onnode.Judge]). The [Result] holds the violations, and the events that had no effect
+// ([NoEffect]). Equal scenarios give equal runs, to the last step: the hash of a run shows it.
 //
 // # Packages
 //

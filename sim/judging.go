@@ -191,8 +191,8 @@ func running(n *machine.Node) map[cluster.AllocID]bool {
 	return all
 }
 
-// lives yields the allocations with tasks on a node, by the process tables of the nodes. It leaves out
-// processes that run because of trouble of the node.
+// lives yields the allocations with tasks on a node, by the process tables of the nodes. It leaves
+// out processes that run because of trouble of the node.
 func (j *judging) lives(id cluster.NodeID) iter.Seq[cluster.AllocID] {
 	machines := j.world.Machines()
 	at := slices.IndexFunc(machines, func(m *machine.Node) bool { return m.ID() == id })

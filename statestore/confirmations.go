@@ -74,8 +74,9 @@ func (c confirmations) stopped(id cluster.NodeID, now time.Time) {
 	c.write(rows, now)
 }
 
-// nodeGone writes into the lost and the unknown allocations of a deleted node since when the servers have
-// no contact with it. The row of the node had this time, if the node was back after the loss.
+// nodeGone writes into the lost and the unknown allocations of a deleted node since when the
+// servers have no contact with it. The row of the node had this time, if the node was back after
+// the loss.
 func (c confirmations) nodeGone(n *cluster.Node, at time.Time) {
 	if versionIn(c.rows.tables) < cluster.VersionOfConfirmation {
 		return

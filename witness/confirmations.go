@@ -21,8 +21,8 @@ type counted struct {
 	count int
 }
 
-// counts reports whether records in the state count unconfirmed allocations: the cluster version has
-// this count, or the state has no versions.
+// counts reports whether records in the state count unconfirmed allocations: the cluster version
+// has this count, or the state has no versions.
 func counts(s State) bool {
 	versioned, has := s.(opinion.Versioned)
 	return !has || versioned.ClusterVersion() >= opinion.CountsUnconfirmed
@@ -65,17 +65,17 @@ func (c confirmations) judgeUnconfirmed(d *drain, running, record *cluster.Drain
 	}
 	slices.Sort(names)
 	f := Finding{Kind: MiscountedUnconfirmed, Drain: record.ID, Node: record.NodeID}
-	want := &cluster.UnconfirmedAllocs{Count: d.counted.count, Allocs: names[:min(len(names), maxNames)]}
+	expected := &cluster.UnconfirmedAllocs{Count: d.counted.count, Allocs: names[:min(len(names), maxNames)]}
 	switch got := record.Unconfirmed; {
-	case want.Count == 0 && got == nil:
-	case got == nil || got.Count != want.Count || !slices.Equal(got.Allocs, want.Allocs) || !got.ConfirmedAt.IsZero() || got.ConfirmedBy != "":
-		f.Why = fmt.Sprintf("the record has %s, but nothing confirms %d allocations, %v", textOf(got), want.Count, want.Allocs)
+	case expected.Count == 0 && got == nil:
+	case got == nil || got.Count != expected.Count || !slices.Equal(got.Allocs, expected.Allocs) || !got.ConfirmedAt.IsZero() || got.ConfirmedBy != "":
+		f.Why = fmt.Sprintf("the record has %s, but nothing confirms %d allocations, %v", textOf(got), expected.Count, expected.Allocs)
 		c.w.find(c.e, f)
 	}
 	d.counted.count = countOf(record)
 	d.Unconfirmed = d.counted.count
 	c.followCount(record)
-	return want.Count
+	return expected.Count
 }
 
 func textOf(u *cluster.UnconfirmedAllocs) string {
@@ -126,8 +126,9 @@ func (c confirmations) judgeConfirmedAtOnce(before, after *cluster.Allocation) {
 	}
 }
 
-// judgeConfirmed judges why the end of an allocation is confirmed. A status that its client may report
-// confirms it; otherwise enough time has passed, or an operator has confirmed a drain that counts it.
+// judgeConfirmed judges why the end of an allocation is confirmed. A status that its client may
+// report confirms it; otherwise enough time has passed, or an operator has confirmed a drain that
+// counts it.
 func (c confirmations) judgeConfirmed(before, after *cluster.Allocation) {
 	f := Finding{Kind: ConfirmedEarly, Node: before.NodeID, Alloc: before.ID}
 	reported := after.ClientStatus == "complete" || after.ClientStatus == "failed"
@@ -150,8 +151,8 @@ func (c confirmations) judgeConfirmed(before, after *cluster.Allocation) {
 	c.w.find(c.e, f)
 }
 
-// confirmedByOperator reports whether the entry is an operator's confirmation of a drain that counts
-// the allocation.
+// confirmedByOperator reports whether the entry is an operator's confirmation of a drain that
+// counts the allocation.
 func (c confirmations) confirmedByOperator(a *cluster.Allocation) bool {
 	return slices.ContainsFunc(c.w.counting[a.NodeID], func(id cluster.DrainID) bool {
 		before, after := c.e.Before.DrainRecord(id), c.e.After.DrainRecord(id)
@@ -159,8 +160,8 @@ func (c confirmations) confirmedByOperator(a *cluster.Allocation) bool {
 	})
 }
 
-// judgeDeleted finds a row that the collection deleted although the record of a drain counts it and its
-// node exists: then the node may still report the end.
+// judgeDeleted finds a row that the collection deleted although the record of a drain counts it and
+// its node exists: then the node may still report the end.
 func (c confirmations) judgeDeleted(a *cluster.Allocation) {
 	for _, id := range c.w.counting[a.NodeID] {
 		d := c.w.drains[id]
@@ -196,11 +197,11 @@ func (c confirmations) judgeRecords(node cluster.NodeID, ended []cluster.AllocID
 // judgeCount judges the change of one record. The witness continues with the count of the record.
 func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []cluster.AllocID) {
 	f := Finding{Kind: MiscountedUnconfirmed, Drain: record.ID, Node: record.NodeID}
-	want, confirmed := d.counted.count, false
+	expected, confirmed := d.counted.count, false
 	for _, id := range ended {
 		if d.counted.rows[id] {
 			delete(d.counted.rows, id)
-			want--
+			expected--
 		}
 	}
 	got := record.Unconfirmed
@@ -209,7 +210,7 @@ func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []clust
 	}
 	if got.ConfirmedBy != "" {
 		confirmed = c.e.Source == Operator || c.e.Source == UnknownSource
-		want = 0
+		expected = 0
 		if confirmed {
 			clear(d.counted.rows)
 		}
@@ -219,8 +220,8 @@ func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []clust
 		f.Kind, f.Why = UntrueOutcome, fmt.Sprintf("the outcome changed from %q to %q", d.Outcome, record.Outcome)
 	case got.ConfirmedBy != "" && !confirmed:
 		f.Why = fmt.Sprintf("the record is confirmed by %q, but no operator requests this", got.ConfirmedBy)
-	case got.Count != want:
-		f.Why = fmt.Sprintf("the count was %d, and the entry confirms %d of these allocations, but it is %d", d.counted.count, d.counted.count-want, got.Count)
+	case got.Count != expected:
+		f.Why = fmt.Sprintf("the count was %d, and the entry confirms %d of these allocations, but it is %d", d.counted.count, d.counted.count-expected, got.Count)
 	case got.ConfirmedAt.IsZero() != (got.Count > 0):
 		f.Why = fmt.Sprintf("the count is %d, but the record has the time of confirmation %s", got.Count, got.ConfirmedAt)
 	case !d.counted.contains(got):

@@ -8,8 +8,8 @@ import (
 )
 
 // State is one consistent state of the cluster. The order of allocations does not matter. That of a
-// cluster with volumes also has the methods of Volumes in package opinion, and that of one with cluster
-// versions the method of Versioned.
+// cluster with volumes also has the methods of Volumes in package opinion, and that of one with
+// cluster versions the method of Versioned.
 type State interface {
 	// Node returns the node, or nil.
 	Node(cluster.NodeID) *cluster.Node

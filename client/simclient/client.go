@@ -57,7 +57,8 @@ func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
 	return result
 }
 
-// stopAway stops the tasks that must stop because the client has not reached the servers for so long.
+// stopAway stops the tasks that must stop because the client has not reached the servers for so
+// long.
 func (c *client) stopAway(now time.Time) (result stepped) {
 	for _, t := range c.order {
 		g := t.alloc.Job.Group(t.alloc.TaskGroup)

@@ -217,8 +217,8 @@ func (t *task) next(now time.Time) time.Time {
 }
 
 // unreported reports whether the row lacks the actual condition. A condition that the servers
-// accepted and did not write is not reported again. Of a lost allocation the servers accept only the
-// end.
+// accepted and did not write is not reported again. Of a lost allocation the servers accept only
+// the end.
 func (t *task) unreported() bool {
 	if t.written.status == cluster.ClientLost && t.actual.status != cluster.ClientComplete {
 		return false

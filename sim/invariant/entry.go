@@ -126,8 +126,8 @@ func (t *rowIDs) addCounting(before *statestore.Snapshot, nodes ...cluster.NodeI
 	}
 }
 
-// addEnds adds the records that the ends of nodes' drains may write: the records of the drains,
-// the oldest records, which the store may delete to make room, and those that count what time confirms
+// addEnds adds the records that the ends of nodes' drains may write: the records of the drains, the
+// oldest records, which the store may delete to make room, and those that count what time confirms
 // at an end.
 func (t *rowIDs) addEnds(before *statestore.Snapshot, nodes ...cluster.NodeID) {
 	t.addCounting(before, nodes...)

@@ -85,8 +85,9 @@ func drainOf(n *cluster.Node) *cluster.Drain {
 	return n.Drain
 }
 
-// judgeRecordRow judges the change of an entry to the record of an ended drain. Only its unconfirmed
-// allocations change, which the witness judges. It is deleted only to make room for others.
+// judgeRecordRow judges the change of an entry to the record of an ended drain. Only its
+// unconfirmed allocations change, which the witness judges. It is deleted only to make room for
+// others.
 func (j *truthJudge) judgeRecordRow(c change[cluster.Drain]) {
 	subject := Violation{Drain: newest(c).ID, Node: newest(c).NodeID}
 	switch {

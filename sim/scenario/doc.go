@@ -288,8 +288,9 @@
 //   - count=N: the most strikes. for=TIME: how long it stays armed. Without both it strikes once.
 //   - delay=RANGE: a delay or a duration, as the fault describes it.
 //
-// At each write. The target is drainer, scheduler, clients, operator, collector, volumes or confirmer for the writer, or
-// marks, completion, plan, report, collect or barrier for the kind of entry:
+// At each write. The target is drainer, scheduler, clients, operator, collector, volumes or
+// confirmer for the writer, or marks, completion, plan, report, collect or barrier for the kind of
+// entry:
 //
 //   - apply/reject: the write is not applied, and its writer gets this answer.
 //   - apply/full: the write is not accepted. Its writer tries again.

@@ -130,8 +130,8 @@ func (a *volumesActor) update(changes []cluster.ClaimChange, done func(error)) {
 	}
 }
 
-// confirmActor is the leader's actor that confirms the ends of lost allocations when their nodes must
-// have stopped them by themselves.
+// confirmActor is the leader's actor that confirms the ends of lost allocations when their nodes
+// must have stopped them by themselves.
 type confirmActor struct {
 	*leadership
 	// lastRead is the index of the last state that was read. over is when time confirms the first
@@ -169,8 +169,8 @@ func (a *confirmActor) read() {
 	}
 }
 
-// steady is the time on the server's clock, but not later than the time that has passed since the wait
-// began.
+// steady is the time on the server's clock, but not later than the time that has passed since the
+// wait began.
 func (a *confirmActor) steady() time.Time {
 	return sooner(a.clock(), a.showed.Add(a.world.now.Sub(a.began)))
 }

@@ -109,8 +109,8 @@ func (l *log) detached(t *testing.T, disk cluster.VolumeKey) {
 	must.True(t, l.State().Alloc("d1").Marked())
 }
 
-// confirmed ends two drains with unconfirmed allocations. Time confirms one of them, and an operator the
-// other.
+// confirmed ends two drains with unconfirmed allocations. Time confirms one of them, and an
+// operator the other.
 func (l *log) confirmed(t *testing.T) {
 	t.Helper()
 	l.Nodes("n5", "n6")

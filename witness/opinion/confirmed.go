@@ -17,22 +17,23 @@ const CountsUnconfirmed cluster.Version = 8
 // margin is how long the servers wait after the time that a node needs to stop an allocation.
 const margin = time.Minute
 
-// Unconfirmed reports whether the servers gave the allocation up as lost and nothing confirms its end.
+// Unconfirmed reports whether the servers gave the allocation up as lost and nothing confirms its
+// end.
 func Unconfirmed(a *cluster.Allocation) bool {
 	return a.ClientStatus == "lost" && a.ConfirmedAt.IsZero()
 }
 
-// LostByRequest reports whether the drain leaves a lost allocation on its node by request: it is one
-// of a system job. A plugin serves no lost allocation.
+// LostByRequest reports whether the drain leaves a lost allocation on its node by request: it is
+// one of a system job. A plugin serves no lost allocation.
 func LostByRequest(a *cluster.Allocation, d *cluster.Drain) bool {
 	return d.Strategy.IgnoreSystemJobs && StageOf(a) == System
 }
 
-// StoppedByItself returns when the node of a lost allocation has stopped it without the servers: its
-// group has a stop_on_client_after, and the servers have not reached the node since. The time is zero
-// if this never happens. The node is the allocation's own, or nil if it does not exist. Then the
-// limits of a node with volumes are not in the state, so the time is zero for an allocation with
-// volumes and for a storage plugin.
+// StoppedByItself returns when the node of a lost allocation has stopped it without the servers:
+// its group has a stop_on_client_after, and the servers have not reached the node since. The time
+// is zero if this never happens. The node is the allocation's own, or nil if it does not exist.
+// Then the limits of a node with volumes are not in the state, so the time is zero for an
+// allocation with volumes and for a storage plugin.
 func StoppedByItself(a *cluster.Allocation, n *cluster.Node) time.Time {
 	g, since := groupOf(a.Job, a.TaskGroup), a.AwaySince
 	switch {

@@ -31,8 +31,8 @@ type Options struct {
 	Lives func(cluster.NodeID) iter.Seq[cluster.AllocID]
 }
 
-// Judge collects the violations of one run. Create it with [New]. A Judge is not safe for concurrent
-// use, and changes nothing that it reads.
+// Judge collects the violations of one run. Create it with [New]. A Judge is not safe for
+// concurrent use, and changes nothing that it reads.
 type Judge struct {
 	invariant.Findings
 	options Options

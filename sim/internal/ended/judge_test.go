@@ -18,8 +18,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// history is a log with the allocation a1 of a service, and s1 of a system job, on n1. A judge judges each
-// entry.
+// history is a log with the allocation a1 of a service, and s1 of a system job, on n1. A judge
+// judges each entry.
 type history struct {
 	*clustertest.Replica
 	now   time.Time

@@ -61,10 +61,10 @@ func (j *tasks) awayExcused(n *machine.Node, a *alloc) bool {
 	return j.since.After(a.awayAt) || j.trouble.since(from)
 }
 
-// Excused reports whether the node can be the reason that a process of an allocation runs although the
-// servers have its end, or rely on the node to have stopped it: the process cannot die, the record of the
-// allocation was lost, only a driver with trouble could end it, or there was trouble when the node had
-// to stop it by itself. A watchdog does not reach a container.
+// Excused reports whether the node can be the reason that a process of an allocation runs although
+// the servers have its end, or rely on the node to have stopped it: the process cannot die, the
+// record of the allocation was lost, only a driver with trouble could end it, or there was trouble
+// when the node had to stop it by itself. A watchdog does not reach a container.
 func (j *Judge) Excused(n *machine.Node, p scripted.Process) bool {
 	if stuck(n, p) || j.abandoned(&p) || n.DiskFull() || p.Contained && !n.Running() {
 		return true
