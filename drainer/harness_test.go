@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -169,3 +170,32 @@ func (l *logged) Handle(_ context.Context, r slog.Record) error {
 func (l *logged) WithAttrs([]slog.Attr) slog.Handler { return l }
 
 func (l *logged) WithGroup(string) slog.Handler { return l }
+
+// journal is a [slog.Handler] that keeps warnings and messages for operators, with their attributes.
+type journal struct{ lines []string }
+
+func (j *journal) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+func (j *journal) Handle(_ context.Context, r slog.Record) error {
+	line := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += " " + a.String()
+		return true
+	})
+	j.lines = append(j.lines, line)
+	return nil
+}
+
+func (j *journal) WithAttrs([]slog.Attr) slog.Handler { return j }
+
+func (j *journal) WithGroup(string) slog.Handler { return j }
+
+// with returns the lines that contain the text, without it.
+func (j *journal) with(text string) (lines []string) {
+	for _, line := range j.lines {
+		if strings.Contains(line, text) {
+			lines = append(lines, strings.Replace(line, text, "...", 1))
+		}
+	}
+	return lines
+}

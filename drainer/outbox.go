@@ -13,9 +13,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// StalledAfter is how long a write may be without an answer, the applier's queue without room, or
-// the state without an answered write, before the drainer logs it and Explain shows it.
+// StalledAfter is how long a write may be without an answer, or the applier's queue without room,
+// before the drainer logs it and Explain shows it.
 const StalledAfter = 30 * time.Second
+
+// unreachedAfter is how long the state may be without the index of an answer. It is shorter: an entry
+// is answered when it is in the state, so that no correct applier needs the time.
+const unreachedAfter = 10 * time.Second
 
 // errNoRoom is the answer to requested items that do not fit into a round.
 var errNoRoom = errors.New("the applier has no room for the write, or the round is full")
@@ -159,10 +163,7 @@ func (o *outbox) fail(a answered, now time.Time) {
 // ready reports whether a round of writes may begin. If not, it returns when to retry, or zero if
 // it waits for an answer. It begins a barrier if one is needed.
 func (o *outbox) ready(now time.Time) (bool, time.Time) {
-	if why := o.stalled(now); why != "" && !o.stallLogged {
-		o.stallLogged = true
-		o.logger.Error("the drainer cannot write", "why", why)
-	}
+	o.logStall(now)
 	at := o.failures.wait(now)
 	next := o.lastWrite.Add(o.config.MinWriteInterval)
 	if !o.behind && !now.Before(o.lastWrite) && now.Before(next) && at.Before(next) {
@@ -183,20 +184,44 @@ func (o *outbox) ready(now time.Time) (bool, time.Time) {
 	return false, now.Add(StalledAfter)
 }
 
-// stalled returns what has waited for [StalledAfter]: for an answer, for room, or for a state that
-// shows an answered write. It returns the empty string if nothing has.
-func (o *outbox) stalled(now time.Time) string {
-	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) >= StalledAfter }
+// stall is what the outbox has waited for too long. The zero value is nothing.
+type stall struct {
+	why   string
+	since time.Time
+	// unreached means that the state has not reached the index of an answer.
+	unreached bool
+}
+
+// stalled returns what has waited too long: an answer, room, or a state that shows an answered write.
+func (o *outbox) stalled(now time.Time) stall {
+	late := func(since time.Time, limit time.Duration) bool { return !since.IsZero() && now.Sub(since) >= limit }
 	switch {
-	case o.round.inFlight > 0 && late(o.round.began):
-		return fmt.Sprintf("%d of the newest writes have had no answer since %s", o.round.inFlight, o.round.began.Format(time.RFC3339))
-	case late(o.noRoomSince):
-		return fmt.Sprintf("the applier has had no room for a write since %s", o.noRoomSince.Format(time.RFC3339))
-	case late(o.lagSince):
-		return fmt.Sprintf("the applier has answered a write with index %d, and since %s the state has index %d",
-			o.minIndex, o.lagSince.Format(time.RFC3339), o.lagIndex)
+	case o.round.inFlight > 0 && late(o.round.began, StalledAfter):
+		return stall{since: o.round.began, why: fmt.Sprintf("%d of the newest writes have had no answer since %s",
+			o.round.inFlight, o.round.began.Format(time.RFC3339))}
+	case late(o.noRoomSince, StalledAfter):
+		return stall{since: o.noRoomSince, why: "the applier has had no room for a write since " + o.noRoomSince.Format(time.RFC3339)}
+	case late(o.lagSince, unreachedAfter):
+		return stall{since: o.lagSince, unreached: true, why: fmt.Sprintf("the applier has answered a write with index %d, "+
+			"and since %s the state has not reached it: it has index %d", o.minIndex, o.lagSince.Format(time.RFC3339), o.lagIndex)}
 	}
-	return ""
+	return stall{}
+}
+
+// logStall logs a stall once.
+func (o *outbox) logStall(now time.Time) {
+	s := o.stalled(now)
+	switch {
+	case s.why == "" || o.stallLogged:
+		return
+	case s.unreached:
+		o.logger.Warn("the drainer waits for the index of an answer, which the state does not reach: the applier must answer with the index "+
+			"of the write's own entry, and a barrier with the index of the state, not with the log's applied index",
+			"answered", o.minIndex, "state", o.lagIndex, "since", s.since)
+	default:
+		o.logger.Error("the drainer cannot write", "why", s.why)
+	}
+	o.stallLogged = true
 }
 
 // shown reports whether a view shows all answered writes.
@@ -283,9 +308,10 @@ func (o *outbox) send(e *entry, reading Reading) (queued bool) {
 // report returns the writes for Explain. deferred means that the state has changed since the last
 // read. Then marks that are not in flight are left out, because their Since may be outdated.
 func (o *outbox) report(now time.Time, deferred bool) rules.TermState {
+	stalled := o.stalled(now)
 	s := rules.TermState{
 		Marks: maps.Clone(o.round.marks), Barrier: o.behind,
-		Attempts: o.failures.count, LastError: o.lastError, Stalled: o.stalled(now),
+		Attempts: o.failures.count, LastError: o.lastError, Stalled: stalled.why, StalledSince: stalled.since,
 	}
 	maps.DeleteFunc(s.Marks, func(_ cluster.AllocID, m rules.PendingMark) bool { return deferred && !m.InFlight })
 	return s

@@ -2,6 +2,7 @@ package drainer
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -520,9 +521,8 @@ func TestOutbox_UnexpectedAnswers(t *testing.T) {
 	}
 }
 
-// A write without an answer, a barrier without an answer, an applier that never has room, and a state
-// that does not reach the index of an answer are logged once after StalledAfter, and reported until
-// they end.
+// A write without an answer, a barrier without an answer, and an applier that never has room are
+// logged once after StalledAfter, and reported until they end.
 func TestOutbox_Stalls(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -539,10 +539,6 @@ func TestOutbox_Stalls(t *testing.T) {
 		"no room": {
 			func(r *harness) { r.raft.always = full }, func(r *harness) { r.raft.always = applied },
 			"the applier has had no room for a write since 2030-01-01T00:00:00Z",
-		},
-		"an index that the state does not reach": {
-			func(r *harness) { r.run(); r.raft.answer(); r.run(); r.state.lag(true); r.raft.answer() }, func(r *harness) { r.state.lag(false) },
-			"the applier has answered a write with index 11, and since 2030-01-01T00:00:00Z the state has index 10",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -585,6 +581,64 @@ func TestOutbox_Stalls(t *testing.T) {
 			must.True(t, r.state.now().Alloc("a00").Marked())
 			must.Eq(t, "", stalled())
 			must.Len(t, 1, r.errors.messages)
+		})
+	}
+}
+
+// An index that the state does not reach stops the drainer: an embedder's barrier or write answers
+// raft's applied index, which counts entries that no state machine gets. After ten seconds the drainer
+// logs it once, with both indexes and the remedy, and reports it until it ends. Until then the bound of
+// the drain moved with the time, and no message was written for 30 seconds.
+func TestOutbox_IndexThatTheStateDoesNotReach(t *testing.T) {
+	t.Parallel()
+	const (
+		remedy = "the applier must answer with the index of the write's own entry, and a barrier with the index of the state, not with the log's applied index"
+		want   = "the applier has answered a write with index 14, and since 2030-01-01T00:00:00Z the state has not reached it: it has index "
+	)
+	for name, test := range map[string]struct {
+		edit  func(*harness)
+		index string
+	}{
+		"a barrier": {func(r *harness) { r.raft.ahead = 4 }, "10"},
+		"a write":   {func(r *harness) { r.run(); r.raft.answer(); r.raft.ahead = 3 }, "11"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := jobsOnOneNode(2)
+			w.StartDrain("n1", time.Second)
+			written := &journal{}
+			r := newHarness(t, w, func(c *NodeDrainerConfig) {
+				c.Logger, c.MaxIDsPerEntry, c.MaxInFlight = slog.New(written), 2, 1
+			})
+			test.edit(r)
+			report := func() rules.Report {
+				report, _ := r.term.Explain("n1", r.now)
+				must.Eq(t, report.Status, r.term.Status(r.now)[0])
+				return report
+			}
+			r.settle()
+			bound := report().EndsBy
+			r.advance(unreachedAfter - 1)
+			must.Eq(t, "", report().Stalled)
+			must.SliceEmpty(t, written.with(remedy))
+			for range 3 {
+				r.advance(time.Minute)
+				got := report()
+				must.Eq(t, want+test.index, got.Stalled)
+				must.StrHasSuffix(t, "; "+got.Stalled, got.Allocs[len(got.Allocs)-1].Detail)
+				must.Eq(t, bound, got.EndsBy, must.Sprint("it is a bound that moves"))
+				must.Eq(t, []string{"WARN the drainer waits for the index of an answer, which the state does not reach: ... answered=14 state=" + test.index + " since=2030-01-01 00:00:00 +0000 UTC"},
+					written.with(remedy))
+			}
+			for range 4 { // entries of other proposers
+				r.commit(func(*fixture.Cluster) {})
+			}
+			r.raft.ahead = 0
+			r.settle()
+			r.advance(time.Minute)
+			must.True(t, r.state.now().Alloc("a00").Marked() && r.state.now().Alloc("a01").Marked())
+			must.SliceLen(t, 1, written.with(remedy))
+			must.SliceEmpty(t, r.term.Status(r.now))
 		})
 	}
 }

@@ -29,9 +29,9 @@ type Reply = raftwrite.Reply[[]rules.Refusal]
 // in doubt, answer Unknown.
 //
 // The index of an answer is that of the write's own entry, and for a barrier that of the newest entry
-// in the state: not the log's last index, which may count entries that never reach the state. The
-// drainer plans from no older view. If the index is too high, the drainer waits until entries of other
-// proposers reach it, and after [StalledAfter] it logs this and rules.Status.Stalled shows it.
+// in the state: not the log's last or applied index, which may count entries that never reach the
+// state. The drainer plans from no older view. If the index is too high, the drainer waits until entries
+// of other proposers reach it. After ten seconds it logs this, and rules.Status.Stalled shows it.
 // drainertest.TestApplier tests an applier.
 type RaftApplier interface {
 	// AllocUpdateDesiredTransition marks allocations and adds evaluations.

@@ -43,6 +43,9 @@ type fakeWrite struct {
 type fakeRaft struct {
 	state *memory
 	kick  chan struct{} // capacity 1; receives a value for each queued write; or nil
+	// ahead is how much the index of an answer is above that of its entry, or of the state. Above zero
+	// it breaks the contract of a RaftApplier.
+	ahead uint64
 
 	mu             sync.Mutex
 	script         []fate      // guarded by mu; of the next writes, then all are applied
@@ -118,6 +121,9 @@ func (r *fakeRaft) answer() bool {
 	r.waiting = r.waiting[1:]
 	r.mu.Unlock()
 	answer := r.result(w)
+	if answer.Outcome == raftwrite.Applied {
+		answer.Index += r.ahead
+	}
 	w.reply(answer)
 	if w.fate == twice {
 		w.reply(answer)

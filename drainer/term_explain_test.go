@@ -55,6 +55,33 @@ func TestTerm_ExplainsItsWrites(t *testing.T) {
 	must.ErrorIs(t, err, rules.ErrNotDraining)
 }
 
+// While the leader cannot write, the reason of an allocation of a second drain, which waits for a mark
+// of the same group, names the writes that fail. It named only "1 of the group moving".
+func TestTerm_ExplainsTheWritesOfAnotherDrain(t *testing.T) {
+	t.Parallel()
+	w := fixture.NewCluster(3, 2)
+	w.StartDrain("n1", 0)
+	w.StartDrain("n2", 0)
+	r := newHarness(t, w, nil)
+	explain := func() (got rules.AllocExplanation) {
+		report, err := r.term.Explain("n2", r.now)
+		must.NoError(t, err)
+		return report.Allocs[0]
+	}
+	r.raft.always = rejected
+	r.settle()
+	r.advance(2 * DefaultRetryBase)
+	got := explain()
+	must.Eq(t, rules.ReasonWaitingForRoom, got.Reason)
+	must.Eq(t, "2 of 2 healthy, max_parallel 1; 1 of the group moving, marks not written: 1; the last 2 writes have failed: no quorum", got.Detail)
+	must.Eq(t, 2, got.Attempts)
+	must.Eq(t, errFake, got.LastError)
+
+	r.raft.always = applied
+	r.advance(time.Minute)
+	must.Eq(t, "1 of 2 healthy, max_parallel 1; 1 of the group moving", explain().Detail)
+}
+
 // Status and Reports have every running drain, by node, and agree with Explain.
 func TestTerm_Status(t *testing.T) {
 	t.Parallel()

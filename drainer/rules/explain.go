@@ -20,8 +20,10 @@ type TermState struct {
 	LastError error
 	// Barrier means that the leader plans nothing until a barrier is applied.
 	Barrier bool
-	// Stalled is why nothing was written for too long, or empty.
-	Stalled string
+	// Stalled is why nothing was written for too long, or empty. StalledSince is the time since then,
+	// or zero.
+	Stalled      string
+	StalledSince time.Time
 	// WriteTime bounds how long the leader takes until a write is applied. If it is nil, reports do
 	// not contain the end of a drain.
 	WriteTime func() time.Duration
@@ -93,7 +95,7 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 	}
 	r.Unconfirmed, _ = countUnconfirmed(e.view, n)
 	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
-		r.EndsBy = e.onNode.bound(n, e.now, e.policy, e.term.WriteTime())
+		r.EndsBy = e.onNode.bound(n, e.boundedFrom(), e.policy, e.term.WriteTime())
 	}
 	for i, a := range r.Allocs {
 		r.Waiting[a.Reason]++
@@ -102,6 +104,15 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 		}
 	}
 	return r
+}
+
+// boundedFrom is the time from which the end of a drain is bounded: now, or the time since which
+// nothing was written. A bound that moved with the time would be a promise that never ends.
+func (e *Explainer) boundedFrom() time.Time {
+	if since := e.term.StalledSince; !since.IsZero() && since.Before(e.now) {
+		return since
+	}
+	return e.now
 }
 
 func (e *Explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocExplanation {
@@ -198,7 +209,7 @@ func (e *Explainer) explainMarked(r *AllocExplanation, a *cluster.Allocation) {
 		r.Eval = eval
 		break
 	}
-	detail := "marked, but its job has no open evaluation: the leader creates one"
+	detail := "marked, but its job has no open evaluation: the leader creates one" + e.writeTrouble()
 	if r.Eval != nil {
 		detail = fmt.Sprintf("marked, evaluation %s is %s", r.Eval.ID, r.Eval.Status)
 	}
@@ -263,7 +274,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		g.budget.readSlots()
 		r.Outstanding = sorted(g.budget.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.heldSince(r.Group, ReasonWaitingForRoom, here),
-			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.budget.slots)+len(g.taking), g.budget.maxSlots()))
+			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.budget.slots)+len(g.taking), g.budget.maxSlots())+e.unwritten(r, len(g.taking)))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.budget.healthyNow(), g.group.pace.Count, g.group.pace.MaxParallel)
@@ -276,7 +287,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
 		r.Outstanding = sorted(g.census.underway, g.planned)
-		r.set(reason, since, fmt.Sprintf("%s; %d of the group moving", numbers, len(r.Outstanding)))
+		r.set(reason, since, fmt.Sprintf("%s; %d of the group moving", numbers, len(r.Outstanding))+e.unwritten(r, len(g.planned)))
 	default:
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.group.pace.Count-g.group.pace.MaxParallel+1))
 	}
@@ -300,13 +311,28 @@ func (e *Explainer) explainPlanned(r *AllocExplanation, n *cluster.Node) {
 	case !since.At.IsZero():
 		detail = "its mark is planned"
 	}
-	if p.Attempts > 0 {
-		detail += fmt.Sprintf("; the last %d writes have failed: %v", p.Attempts, p.LastError)
+	r.set(ReasonWritePending, since, detail+e.writeTrouble())
+}
+
+// writeTrouble is, as the end of a sentence, why the leader's writes take longer than usual, or empty.
+func (e *Explainer) writeTrouble() (text string) {
+	if e.term.Attempts > 0 {
+		text = fmt.Sprintf("; the last %d writes have failed: %v", e.term.Attempts, e.term.LastError)
 	}
-	if p.Stalled != "" {
-		detail += "; " + p.Stalled
+	if e.term.Stalled != "" {
+		text += "; " + e.term.Stalled
 	}
-	r.set(ReasonWritePending, since, detail)
+	return text
+}
+
+// unwritten counts, as the end of a sentence, the marks for which an allocation waits and that are not
+// written, with the trouble of their writes. It sets the numbers of the explanation.
+func (e *Explainer) unwritten(r *AllocExplanation, marks int) string {
+	if marks == 0 {
+		return ""
+	}
+	r.Attempts, r.LastError = e.term.Attempts, e.term.LastError
+	return fmt.Sprintf(", marks not written: %d", marks) + e.writeTrouble()
 }
 
 // sorted merges lists of allocations.

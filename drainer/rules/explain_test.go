@@ -236,12 +236,12 @@ func TestExplain_Reasons(t *testing.T) {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", 0) },
 			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
+				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving, marks not written: 1"},
 		},
 		"waiting for a deadline mark on another node": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", -1) },
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving"},
+				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving, marks not written: 1"},
 		},
 		"unhealthy, waiting for a slot": {
 			edit: func(w *fixture.Cluster) {

@@ -89,8 +89,9 @@ type AllocExplanation struct {
 	// read-only. Their reasons, which Detail repeats, may hold secrets: see
 	// [AllocExplanation.WithoutTexts].
 	Held *cluster.VolumeHolds
-	// Attempts counts, for ReasonWritePending, the consecutive failed writes. LastError is the
-	// last failure, or nil.
+	// Attempts counts the consecutive failed writes, for ReasonWritePending, and for
+	// ReasonWaitingForRoom if it waits for marks that are not written. LastError is the last failure,
+	// or nil.
 	Attempts  int
 	LastError error
 	// Healthy, Count and MaxParallel are the numbers of a service allocation's group, and zero
@@ -120,7 +121,8 @@ type Status struct {
 	// Stalled is why the leader could not write for too long, or empty.
 	Stalled string
 	// EndsBy is the latest end of the drain while there is a leader with a quorum (G4), or zero for
-	// a drain that has no such time.
+	// a drain that has no such time. While Stalled is set, it stays at the end that followed when the
+	// stall began, and the drain keeps it only if the stall ends in time.
 	EndsBy time.Time
 }
 
