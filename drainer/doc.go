@@ -116,7 +116,8 @@
 //
 // The FSM changes drains with package lifecycle only:
 //
-//	a request starts a drain    StartDrain. The proposer chose the id.
+//	a request starts a drain    StartDrain. The proposer chose the id. After an
+//	                            error the entry changes nothing.
 //	a request changes a drain   UpdateDrain. The revision moves.
 //	a request is repeated       Nothing, if a running or recorded drain of the
 //	                            node has its key (cluster.Drain.HasKey).
@@ -148,9 +149,9 @@
 // The store answers from one state that never changes, in the order that [rules.View] gives. In a
 // cluster with volumes its views implement [rules.VolumeView]. Without this, a drain that ignores
 // system jobs stops the storage plugins that these jobs still use. The store publishes every change
-// that [Feed] names after the change is visible, without blocking. When the store is replaced, it
-// sets Abandoned in every feed, at each Take from then on and in feeds that are opened later. Without
-// this, drains stall.
+// that [Feed] names after the change is visible, without blocking. When the store is replaced, it wakes
+// the subscriber of every feed and sets Abandoned, at each Take from then on. It does so for feeds that
+// are opened later too. Without this, drains stall.
 //
 // The applier returns at once, answers every queued write exactly once, with the index of that
 // write, or for a barrier with the index of the state, answers Unknown when in doubt, has a time

@@ -53,12 +53,16 @@ type drainingNodes struct {
 func (d *drainingNodes) track(posts []trackPost, v rules.View) {
 	for _, post := range posts {
 		if post.node == nil {
+			d.logEnd(d.byID[post.id], v.Node(post.id))
 			d.forget(post.id)
 			d.jobs.RegisterJobs(groupsOn(v, post.id)) // the remaining allocations need not leave any more
 			continue
 		}
 		n := d.byID[post.id]
 		if n == nil || n.drain != post.node.Drain.ID {
+			if n != nil {
+				d.logger.Info("drain ended, and another of its node has begun", "node", n.id, "drain", n.drain)
+			}
 			d.forget(post.id)
 			n = &drainingNode{id: post.id, drain: post.node.Drain.ID}
 			d.byID[n.id] = n
@@ -67,6 +71,24 @@ func (d *drainingNodes) track(posts []trackPost, v rules.View) {
 		n.planned, n.retries, n.ending = false, nil, retry{}
 		d.agenda.Now(n.id)
 	}
+}
+
+// logEnd logs how a drain ended, as far as the row of its node shows it. The node is nil if it was
+// deleted. n may be nil.
+func (d *drainingNodes) logEnd(n *drainingNode, node *cluster.Node) {
+	if n == nil {
+		return
+	}
+	message, name := "drain ended", ""
+	switch {
+	case node == nil:
+		message = "drain ended: the node was deleted"
+	case node.LastDrain != nil && node.LastDrain.Status == cluster.DrainStatusCanceled:
+		message, name = "drain was cancelled", node.Name
+	default:
+		name = node.Name
+	}
+	d.logger.Info(message, "node", n.id, "name", name, "drain", n.drain)
 }
 
 func (d *drainingNodes) forget(id cluster.NodeID) {

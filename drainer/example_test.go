@@ -127,7 +127,12 @@ func ExampleNodeDrainer() {
 	// An operator drains the node.
 	s.apply(func(_ rules.View, index uint64) []rules.Refusal {
 		u := cluster.DrainUpdate{Drain: "drain-1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: time.Now()}
-		s.nodes["n1"] = lifecycle.StartDrain(s.nodes["n1"], u, index)
+		started, err := lifecycle.StartDrain(s.nodes["n1"], u, index)
+		if err != nil {
+			fmt.Println(err)
+			return nil
+		}
+		s.nodes["n1"] = started
 		return nil
 	})
 	s.await(func(v rules.View) bool { return v.Alloc("web-1").Marked() })

@@ -11,6 +11,9 @@ type StateReader interface {
 	Snapshot() rules.View
 	// Subscribe returns a feed of the changes from now on. After each commit with a change for
 	// the feed, the store sends to wake without blocking. The subscriber closes the feed.
+	//
+	// When the store is replaced, it sends to wake of every open feed. In a store that was replaced
+	// before, Subscribe sends to wake: the feed of a late subscriber reports [Changes].Abandoned too.
 	Subscribe(wake chan<- struct{}) Feed
 }
 
@@ -30,7 +33,8 @@ type StateReader interface {
 //
 // All methods are safe for concurrent use and none blocks.
 type Feed interface {
-	// Take returns the changes since the last Take, and forgets them.
+	// Take returns the changes since the last Take, and forgets them. It does not forget
+	// [Changes].Abandoned: once set, it is set at every Take.
 	Take() Changes
 	// Follow adds a job whose changes the feed names, from the next commit on. Take a snapshot
 	// after Follow to miss nothing. Follows are counted.

@@ -33,7 +33,7 @@ func (w *nodeWatcher) Step(reading Reading) time.Time {
 			w.logger.Debug("node drains", "node", id, "drain", node.Drain.ID, "revision", node.Drain.Revision)
 			w.tracker.Update(node)
 		case tracked && !node.Draining():
-			w.logger.Info("node no longer drains", "node", id, "deleted", node == nil)
+			w.logger.Debug("node no longer drains", "node", id, "deleted", node == nil)
 			w.tracker.Remove(id)
 		}
 	}

@@ -97,3 +97,40 @@ func TestTracker(t *testing.T) {
 	must.Nil(t, posts[1].node)
 	must.SliceEmpty(t, tr.posts.Take())
 }
+
+// The end of a drain is logged as what happened. Each end was logged as "node no longer drains".
+func TestTerm_LogsTheEndOfADrain(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end  func(*fixture.Cluster)
+		want string
+	}{
+		"complete": {func(w *fixture.Cluster) {
+			w.Node("n1").Drain, w.Node("n1").LastDrain = nil, &cluster.DrainMetadata{Status: cluster.DrainStatusComplete}
+		}, "INFO drain ended node=n1 name=node-1 drain=d-n1"},
+		"cancelled": {func(w *fixture.Cluster) {
+			w.Node("n1").Drain, w.Node("n1").LastDrain = nil, &cluster.DrainMetadata{Status: cluster.DrainStatusCanceled}
+		}, "INFO drain was cancelled node=n1 name=node-1 drain=d-n1"},
+		"without a row that shows how": {func(w *fixture.Cluster) { w.Node("n1").Drain = nil }, "INFO drain ended node=n1 name=node-1 drain=d-n1"},
+		"the node is deleted":          {func(w *fixture.Cluster) { w.Nodes = w.Nodes[1:] }, "INFO drain ended: the node was deleted node=n1 name= drain=d-n1"},
+		"another drain": {func(w *fixture.Cluster) {
+			d := *w.Node("n1").Drain
+			d.ID, d.Revision = "d2", 12
+			w.Node("n1").Drain = &d
+		}, "INFO drain ended, and another of its node has begun node=n1 drain=d-n1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := fixture.NewCluster(2, 1)
+			w.TaskGroup().Migrate.MaxParallel = 0 // so that nothing moves
+			w.StartDrain("n1", 0)
+			written := &journal{}
+			r := newHarness(t, w, func(c *NodeDrainerConfig) { c.Logger = slog.New(written) })
+			r.settle()
+			before := len(written.lines)
+			r.commit(test.end)
+			r.settle()
+			must.Eq(t, test.want, written.lines[before])
+		})
+	}
+}

@@ -1,7 +1,6 @@
 package statestore
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,10 +26,14 @@ func (t *Txn) UpdateNodeDrain(u cluster.DrainUpdate) (cluster.DrainResult, error
 		t.rows.putNode(n, lifecycle.UpdateDrain(n, u, t.rows.written.index))
 		return cluster.DrainResult{Drain: n.Drain.ID}, nil
 	}
-	if err := checkDrainID(t, u.Drain); err != nil {
+	started, err := lifecycle.StartDrain(n, u, t.rows.written.index)
+	if err == nil {
+		err = checkDrainID(t, u.Drain)
+	}
+	if err != nil {
 		return cluster.DrainResult{}, err
 	}
-	t.rows.putNode(n, lifecycle.StartDrain(n, u, t.rows.written.index))
+	t.rows.putNode(n, started)
 	return cluster.DrainResult{Drain: u.Drain}, nil
 }
 
@@ -49,9 +52,6 @@ func drainWithKey(s State, n *cluster.Node, key string) *cluster.Drain {
 }
 
 func checkDrainID(t *Txn, id cluster.DrainID) error {
-	if id == "" {
-		return errors.New("starting a drain without an id")
-	}
 	if t.State().DrainRecord(id) != nil || nodeInDrain(t.rows.tables, id) != nil {
 		return fmt.Errorf("starting a drain: the id %s is taken", id)
 	}

@@ -119,6 +119,7 @@ func fsmStory() []fsmStep {
 		Allocs: []*cluster.Allocation{w1, w2, w3, b1, b2, b3, s1},
 	})
 	s.drain("a drain of a node that does not exist", "none", "d0", "", 0, hour)
+	s.drain("a drain without an id", "n1", "", "", 0, hour)
 	first := s.drain("a drain starts", "n1", "d1", "start", minute, hour)
 	s.drain("the request that started the drain is repeated", "n1", "d1", "start", 90*time.Second, hour)
 	s.marks("two marks where the budget has room for one", storyMarks(2*minute, storyEval("e1", web), mark(w1, "d1", first, cluster.MarkPaced), mark(w2, "d1", first, cluster.MarkPaced)))

@@ -2,6 +2,7 @@ package drainertest
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -64,8 +65,12 @@ func (f *referenceFSM) UpdateDrain(index uint64, u cluster.DrainUpdate) error {
 	case n.Draining():
 		s.nodes[n.ID] = lifecycle.UpdateDrain(n, u, index)
 	default:
+		started, err := lifecycle.StartDrain(n, u, index)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n.ID, err)
+		}
 		f.drains = append(f.drains, u.Drain)
-		s.nodes[n.ID] = lifecycle.StartDrain(n, u, index)
+		s.nodes[n.ID] = started
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ const (
 //
 // newApplier makes an applier over a test double of the embedder's log, which calls the [Log]. The
 // applier's time limit for a write must be well below [CallLimit], about a second. An applier that
-// needs its drainer has a method Attach(*drainer.NodeDrainer), which the test calls before it
-// enables the drainer.
+// needs its drainer has a method Attach(*drainer.NodeDrainer), which the test calls once, before the
+// first write.
 func TestApplier(newApplier func(*Log) drainer.RaftApplier) error {
 	return testApplier(newApplier, CallLimit)
 }
@@ -44,6 +44,9 @@ func testApplier(newApplier func(*Log) drainer.RaftApplier, callLimit time.Durat
 		} {
 			p := &applierPlay{watch: w, log: &Log{}}
 			p.applier = newApplier(p.log)
+			if _, err := attached(p.applier, p.applier); err != nil {
+				return err
+			}
 			err := test(p)
 			p.log.answerAll()
 			if err == nil {
@@ -369,12 +372,9 @@ func (p *applierPlay) settle() error {
 func testUnderADrainer(applier drainer.RaftApplier, log *Log, w *watch) error {
 	log.answerAll()
 	watched := &watchedApplier{applier: applier, watch: w, marked: make(chan struct{})}
-	d, err := drainer.NewNodeDrainer(drainer.NodeDrainerConfig{Raft: watched})
+	d, err := attached(applier, watched)
 	if err != nil {
-		return fmt.Errorf("making a drainer: %w", err)
-	}
-	if a, can := applier.(interface{ Attach(*drainer.NodeDrainer) }); can {
-		a.Attach(d)
+		return err
 	}
 	if err := d.SetEnabled(true, stillState{}); err != nil {
 		return fmt.Errorf("enabling a drainer: %w", err)
@@ -386,6 +386,19 @@ func testUnderADrainer(applier drainer.RaftApplier, log *Log, w *watch) error {
 	}
 	defer w.began("SetEnabled(false) of the drainer")()
 	return d.SetEnabled(false, nil)
+}
+
+// attached returns a drainer that writes with the applier raft, and gives it to the applier as a server
+// does: after the drainer was made, and before it is enabled and the first write begins.
+func attached(applier, raft drainer.RaftApplier) (*drainer.NodeDrainer, error) {
+	d, err := drainer.NewNodeDrainer(drainer.NodeDrainerConfig{Raft: raft})
+	if err != nil {
+		return nil, fmt.Errorf("making a drainer: %w", err)
+	}
+	if a, can := applier.(interface{ Attach(*drainer.NodeDrainer) }); can {
+		a.Attach(d)
+	}
+	return d, nil
 }
 
 // watchedApplier is an applier whose methods are watched while a drainer calls them.

@@ -22,7 +22,8 @@ func TestTestApplier_appliers(t *testing.T) {
 				a.Outcome = raftwrite.Unknown
 			}
 		}},
-		"an applier without a bound": {slots: 1 << 20},
+		"an applier without a bound":       {slots: 1 << 20},
+		"an applier that uses its drainer": {usesDrainer: true}, // it was attached after the first writes
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +95,7 @@ type applierFlaws struct {
 	late   raftwrite.Outcome
 	calls  func(*drainer.NodeDrainer)
 
-	inline, both, patient, answersFalse, pretends, hasty, forgets, newestIndex, waits, waitsForRoom bool
+	inline, both, patient, answersFalse, pretends, hasty, forgets, newestIndex, waits, waitsForRoom, usesDrainer bool
 }
 
 // plainApplier has a goroutine for each write.
@@ -178,6 +179,11 @@ func (a *plainApplier) enqueue(propose func() Result, reply drainer.Reply) bool 
 
 // await answers a write.
 func (a *plainApplier) await(result chan Result, reply drainer.Reply) {
+	if a.flaws.usesDrainer { // not in a method that the drainer calls
+		if _, err := a.drainer.Status(); err != nil && !errors.Is(err, rules.ErrNotEnabled) {
+			panic(err)
+		}
+	}
 	if !a.flaws.waitsForRoom {
 		defer func() { <-a.slots }()
 	}

@@ -32,6 +32,7 @@ func TestTestFSM_story(t *testing.T) {
 	}
 	must.Eq(t, []string{
 		"a drain of a node that does not exist: error",
+		"a drain without an id: error",
 		"two marks where the budget has room for one: n1 w2",
 		"a mark without the evaluation of its job: n1 w2",
 		"a mark that was planned for another drain: n2 w3",
@@ -60,6 +61,7 @@ func TestTestFSM_mistakes(t *testing.T) {
 		flawedFSM
 		want []string
 	}{
+		{"a drain without an id", flawedFSM{nameless: true}, []string{"a drain without an id", "it was applied, want an error such as"}},
 		{"marks without their evaluations", flawedFSM{edit: func(_, after *model) { clear(after.evals) }}, []string{"OpenEvals(default/web)", "want [evaluation story-e1]"}},
 		{"evaluations slightly after their marks", flawedFSM{late: func(m *model) { clear(m.evals) }}, []string{"without its evaluation", "one transaction"}},
 		{"counts slightly after their marks", flawedFSM{late: eachNode(func(_, n *cluster.Node) {
@@ -159,7 +161,7 @@ func TestTestFSM_mistakes(t *testing.T) {
 			if was != nil && was.Drain != nil && n.Drain != nil {
 				n.Drain.Revision = was.Drain.Revision
 			}
-		})}, []string{"the drain is updated", "Drain.Revision is 3, want 9"}},
+		})}, []string{"the drain is updated", "Drain.Revision is 4, want 10"}},
 		{"a deadline that counts from the first request", flawedFSM{edit: afterEachNode(func(_, n *cluster.Node) {
 			if n.Drain != nil && n.Drain.Strategy.Deadline > 0 {
 				n.Drain.Strategy.ForceDeadline = n.Drain.Strategy.StartedAt.Add(n.Drain.Strategy.Deadline)
@@ -197,7 +199,7 @@ type flawedFSM struct {
 	// record changes a record, which is a copy.
 	record func(*cluster.Drain) *cluster.Drain
 
-	unchecked, allEvals, noReevaluation, endsAll, lenient, keyless bool
+	unchecked, allEvals, noReevaluation, endsAll, lenient, keyless, nameless bool
 }
 
 // flawed applies the mistake to the state after an entry.
@@ -213,6 +215,9 @@ func (f *flawedFSM) UpdateDrain(index uint64, u cluster.DrainUpdate) error {
 	defer f.flawed(f.state.Load())
 	if f.keyless {
 		u.Key = ""
+	}
+	if f.nameless && u.Drain == "" {
+		u.Drain = "made-by-the-server"
 	}
 	err := f.referenceFSM.UpdateDrain(index, u)
 	if f.lenient {

@@ -15,8 +15,8 @@ import (
 
 // Store is a state store for [TestStore]: the drainer's StateReader, and a method that writes rows.
 //
-// A store that a restored snapshot can replace also has a method Abandon(), which reports the
-// replacement to its feeds.
+// A store that a restored snapshot can replace also has a method Abandon(), after which every feed,
+// also one that is opened later, has woken its subscriber and sets Changes.Abandoned at each Take.
 type Store interface {
 	drainer.StateReader
 	// Commit makes one commit, which is the entry of a raft index: all of the rows or none. After
@@ -229,10 +229,13 @@ func testAbandoning(abandonable Store, w *watch) error {
 	early := newTestedFeed(s)
 	replaced.Abandon()
 	late := newTestedFeed(s)
+	switch {
+	case len(early.wake) == 0:
+		return errors.New("a store was abandoned, but its feed has not woken its subscriber")
+	case len(late.wake) == 0:
+		return errors.New("a store was abandoned, but Subscribe has not woken a later subscriber")
+	}
 	for _, f := range []*testedFeed{early, late} {
-		if len(f.wake) == 0 {
-			return errors.New("a store was abandoned, but its feed has not woken its subscriber")
-		}
 		for range 2 {
 			if !f.feed.Take().Abandoned {
 				return errors.New("a store was abandoned, but its feed does not report this at each Take")

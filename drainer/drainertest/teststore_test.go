@@ -60,7 +60,8 @@ func TestTestStore_mistakes(t *testing.T) {
 		{"a feed that does not wake", flaws{silent: true}, "has not woken its subscriber"},
 		{"a feed that Close does not end", flaws{unclosed: true}, "a closed feed has woken its subscriber"},
 		{"a feed whose follows are not counted", flaws{uncounted: true}, "a feed"},
-		{"a store that does not report that it was replaced", flaws{replaced: true}, "abandoned"},
+		{"a store that does not report that it was replaced", flaws{replaced: true}, "Subscribe has not woken a later subscriber"},
+		{"a store that reports only once that it was replaced", flaws{once: true}, "does not report this at each Take"},
 		{"a wake-up before the commit is visible", flaws{early: time.Millisecond}, "woken before the commit was visible"},
 		{"a wake-up before the commit is visible, and a feed that reports All", flaws{early: time.Millisecond, name: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }}, "woken before the commit was visible"},
 		{"a wake-up that blocks", flaws{blocks: true}, "the send to wake must not block; it has not returned within"},
@@ -197,7 +198,7 @@ type flaws struct {
 	// early is how long before a commit is visible its subscribers are woken.
 	early time.Duration
 
-	mutable, forgets, silent, unclosed, uncounted, replaced, blocks bool
+	mutable, forgets, silent, unclosed, uncounted, replaced, once, blocks bool
 }
 
 // plainStore is a store without any index.
@@ -282,6 +283,8 @@ type plainFeed struct {
 	wake    chan<- struct{}
 	follows map[cluster.JobKey]int
 	changes drainer.Changes
+	// replaced means that the last Take reported that the store was replaced.
+	replaced bool
 }
 
 func (f *plainFeed) reported(c drainer.Changes) {
@@ -317,7 +320,8 @@ func (f *plainFeed) Take() drainer.Changes {
 	f.store.mu.Lock()
 	defer f.store.mu.Unlock()
 	c := f.changes
-	c.Abandoned = f.store.abandoned
+	c.Abandoned = f.store.abandoned && !(f.store.flaws.once && f.replaced)
+	f.replaced = c.Abandoned
 	f.changes = drainer.Changes{}
 	return c
 }

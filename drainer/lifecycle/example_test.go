@@ -14,9 +14,13 @@ func ExampleStartDrain() {
 	before := &cluster.Node{ID: "n1", Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible}
 
 	// The entry with index 7 is an operator's request.
-	started := lifecycle.StartDrain(before, cluster.DrainUpdate{
+	started, err := lifecycle.StartDrain(before, cluster.DrainUpdate{
 		Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: noon, Key: "request-1",
 	}, 7)
+	if err != nil {
+		fmt.Println(err) // the entry changes nothing
+		return
+	}
 	fmt.Println(started.SchedulingEligibility, "until", started.Drain.Strategy.ForceDeadline.Format(time.TimeOnly))
 
 	// The entry with index 9 gives the same drain another deadline. Marks at the deadline that were

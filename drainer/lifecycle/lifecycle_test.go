@@ -31,9 +31,10 @@ func alloc(id cluster.AllocID, typ cluster.JobType) *cluster.Allocation {
 func TestStartDrain(t *testing.T) {
 	t.Parallel()
 	before := node()
-	after := lifecycle.StartDrain(before, cluster.DrainUpdate{
+	after, err := lifecycle.StartDrain(before, cluster.DrainUpdate{
 		Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: noon, Key: "k", Meta: map[string]string{"why": "disk"}, UpdatedBy: "ann",
 	}, 7)
+	must.NoError(t, err)
 	must.Eq(t, node(), before)
 	at := noon.UTC()
 	must.Eq(t, &cluster.Node{
@@ -52,18 +53,45 @@ func TestStartDrain(t *testing.T) {
 	}, after)
 }
 
+// started is the node after the start of a drain.
+func started(t *testing.T, u cluster.DrainUpdate, index uint64) *cluster.Node {
+	t.Helper()
+	n, err := lifecycle.StartDrain(node(), u, index)
+	must.NoError(t, err)
+	return n
+}
+
+// A drain without an id was started: nothing could end or cancel it by its id.
+func TestStartDrain_refused(t *testing.T) {
+	t.Parallel()
+	good := cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}
+	drains := started(t, good, 7)
+	for want, edit := range map[string]func(n **cluster.Node, u *cluster.DrainUpdate){
+		"starting a drain without an id":                 func(_ **cluster.Node, u *cluster.DrainUpdate) { u.Drain = "" },
+		"starting a drain without a strategy":            func(_ **cluster.Node, u *cluster.DrainUpdate) { u.Spec = nil },
+		"starting a drain of a node that does not exist": func(n **cluster.Node, _ *cluster.DrainUpdate) { *n = nil },
+		"starting a drain: node n1 already drains":       func(n **cluster.Node, _ *cluster.DrainUpdate) { *n = drains },
+	} {
+		n, u := node(), good
+		edit(&n, &u)
+		after, err := lifecycle.StartDrain(n, u, 9)
+		must.EqError(t, err, want)
+		must.Nil(t, after)
+	}
+}
+
 func TestUpdateDrain(t *testing.T) {
 	t.Parallel()
-	started := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: noon, Key: "k", UpdatedBy: "ann"}, 7)
-	started.Drain.Marked[cluster.MarkPaced] = 2
+	before := started(t, cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{Deadline: time.Hour}, At: noon, Key: "k", UpdatedBy: "ann"}, 7)
+	before.Drain.Marked[cluster.MarkPaced] = 2
 	later := noon.Add(time.Minute)
-	d := lifecycle.UpdateDrain(started, cluster.DrainUpdate{Spec: &cluster.DrainSpec{Deadline: -1}, At: later, Key: "l"}, 9).Drain
+	d := lifecycle.UpdateDrain(before, cluster.DrainUpdate{Spec: &cluster.DrainSpec{Deadline: -1}, At: later, Key: "l"}, 9).Drain
 	must.Eq(t, &cluster.Drain{
 		ID: "d1", NodeID: "n1", NodeName: "one", Revision: 9, UpdatedAt: later.UTC(), CreateIndex: 7,
 		Strategy: cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: -1}, StartedAt: noon.UTC()},
-		Keys:     []string{"k", "l"}, UpdatedBy: "ann", Marked: started.Drain.Marked,
+		Keys:     []string{"k", "l"}, UpdatedBy: "ann", Marked: before.Drain.Marked,
 	}, d)
-	must.Eq(t, cluster.Revision(7), started.Drain.Revision)
+	must.Eq(t, cluster.Revision(7), before.Drain.Revision)
 }
 
 // A mark sets every field of the transition that a drain owns, and no other.
@@ -81,7 +109,7 @@ func TestApplyMark(t *testing.T) {
 		{cluster.JobBatch, cluster.MarkForced, true},
 		{cluster.JobSysBatch, cluster.MarkForced, false},
 	} {
-		n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
+		n := started(t, cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
 		a := alloc("a1", c.typ)
 		a.DesiredTransition.NoShutdownDelay = true
 		lifecycle.ApplyMark(n, a, rules.Mark{Alloc: "a1", Node: "n1", Drain: "d1", Class: c.class}, noon, 9)
@@ -101,7 +129,7 @@ func TestApplyMark(t *testing.T) {
 
 func TestCanMark(t *testing.T) {
 	t.Parallel()
-	n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
+	n := started(t, cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
 	good := rules.Mark{Alloc: "a1", Node: "n1", Drain: "d1", Class: cluster.MarkPaced}
 	must.True(t, lifecycle.CanMark(n, alloc("a1", cluster.JobService), good))
 	for name, broken := range map[string]func(n **cluster.Node, a **cluster.Allocation, m *rules.Mark){
@@ -128,7 +156,7 @@ func TestCanMark(t *testing.T) {
 
 func TestCancelDrain(t *testing.T) {
 	t.Parallel()
-	n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", At: noon, Spec: &cluster.DrainSpec{Deadline: -1}}, 7)
+	n := started(t, cluster.DrainUpdate{Drain: "d1", At: noon, Spec: &cluster.DrainSpec{Deadline: -1}}, 7)
 	runs, stops, ended, others := alloc("a1", cluster.JobBatch), alloc("a2", cluster.JobBatch), alloc("a3", cluster.JobBatch), alloc("a4", cluster.JobBatch)
 	for _, a := range []*cluster.Allocation{runs, stops, ended} {
 		lifecycle.ApplyMark(n, a, rules.Mark{Alloc: a.ID, Drain: "d1", Class: cluster.MarkForced}, noon, 8)
@@ -162,7 +190,7 @@ func TestCancelDrain(t *testing.T) {
 
 func TestEndDrain(t *testing.T) {
 	t.Parallel()
-	n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
+	n := started(t, cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
 	n.LastDrain = nil // the node was upgraded in the middle of the drain
 	ending := rules.Ending{Completion: rules.Completion{Node: "n1", Drain: "d1"}, Outcome: cluster.OutcomeDeadlineReached, StillStopping: 2}
 	after, record := lifecycle.EndDrain(n, ending, noon, 9)
@@ -185,7 +213,7 @@ func TestEndDrain(t *testing.T) {
 
 func TestNodeGoneAndPurged(t *testing.T) {
 	t.Parallel()
-	n := lifecycle.StartDrain(node(), cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
+	n := started(t, cluster.DrainUpdate{Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}, 7)
 	ended := alloc("a2", cluster.JobBatch)
 	ended.ClientStatus = cluster.ClientComplete
 	lifecycle.CountPurged(n, alloc("a1", cluster.JobBatch), 8)

@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -8,12 +10,26 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
-// StartDrain returns the next row of a node that does not drain. The update has a spec, and an id that
-// no node and no record has. The proposer makes the id, so that it is the same on every server.
-func StartDrain(n *cluster.Node, u cluster.DrainUpdate, index uint64) *cluster.Node {
+// StartDrain returns the next row of a node that does not drain. The proposer makes the id of the
+// drain, so that it is the same on every server. No node and no record has that id: the store checks
+// this.
+//
+// The error means that the update has no id or no spec, or that the node is nil or drains. It depends
+// only on the arguments, so every server returns it. The entry then changes nothing except the index.
+func StartDrain(n *cluster.Node, u cluster.DrainUpdate, index uint64) (*cluster.Node, error) {
+	switch {
+	case n == nil:
+		return nil, errors.New("starting a drain of a node that does not exist")
+	case n.Draining():
+		return nil, fmt.Errorf("starting a drain: node %s already drains", n.ID)
+	case u.Drain == "":
+		return nil, errors.New("starting a drain without an id")
+	case u.Spec == nil:
+		return nil, errors.New("starting a drain without a strategy")
+	}
 	d := &cluster.Drain{ID: u.Drain, NodeID: n.ID, CreateIndex: index}
 	d.Strategy.StartedAt = u.At.UTC()
-	return setDrain(n, d, cluster.EventDrainSet, u, index)
+	return setDrain(n, d, cluster.EventDrainSet, u, index), nil
 }
 
 // UpdateDrain returns the next row of a node that drains, with the spec of the update. The drain

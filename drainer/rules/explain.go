@@ -32,6 +32,36 @@ type TermState struct {
 	HeldSince func(cluster.GroupKey, Reason) time.Time
 }
 
+// boundedFrom is the time from which the end of a drain is bounded: now, or the time since which
+// nothing was written. A bound that moved with the time would be a promise that never ends.
+func (s *TermState) boundedFrom(now time.Time) time.Time {
+	if !s.StalledSince.IsZero() && s.StalledSince.Before(now) {
+		return s.StalledSince
+	}
+	return now
+}
+
+// trouble is, as the end of a sentence, why the leader's writes take longer than usual, or empty.
+func (s *TermState) trouble() (text string) {
+	if s.Attempts > 0 {
+		text = fmt.Sprintf("; the last %d writes have failed: %v", s.Attempts, s.LastError)
+	}
+	if s.Stalled != "" {
+		text += "; " + s.Stalled
+	}
+	return text
+}
+
+// unwritten counts, as the end of a sentence, the marks for which an allocation waits and that are not
+// written, with the trouble of their writes. It sets the numbers of the explanation.
+func (s *TermState) unwritten(r *AllocExplanation, marks int) string {
+	if marks == 0 {
+		return ""
+	}
+	r.Attempts, r.LastError = s.Attempts, s.LastError
+	return fmt.Sprintf(", marks not written: %d", marks) + s.trouble()
+}
+
 // PendingMark is a mark that is not applied.
 type PendingMark struct {
 	Drain cluster.DrainID
@@ -95,7 +125,7 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 	}
 	r.Unconfirmed, _ = countUnconfirmed(e.view, n)
 	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
-		r.EndsBy = e.onNode.bound(n, e.boundedFrom(), e.policy, e.term.WriteTime())
+		r.EndsBy = e.onNode.bound(n, e.term.boundedFrom(e.now), e.policy, e.term.WriteTime())
 	}
 	for i, a := range r.Allocs {
 		r.Waiting[a.Reason]++
@@ -104,15 +134,6 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 		}
 	}
 	return r
-}
-
-// boundedFrom is the time from which the end of a drain is bounded: now, or the time since which
-// nothing was written. A bound that moved with the time would be a promise that never ends.
-func (e *Explainer) boundedFrom() time.Time {
-	if since := e.term.StalledSince; !since.IsZero() && since.Before(e.now) {
-		return since
-	}
-	return e.now
 }
 
 func (e *Explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocExplanation {
@@ -209,7 +230,7 @@ func (e *Explainer) explainMarked(r *AllocExplanation, a *cluster.Allocation) {
 		r.Eval = eval
 		break
 	}
-	detail := "marked, but its job has no open evaluation: the leader creates one" + e.writeTrouble()
+	detail := "marked, but its job has no open evaluation: the leader creates one" + e.term.trouble()
 	if r.Eval != nil {
 		detail = fmt.Sprintf("marked, evaluation %s is %s", r.Eval.ID, r.Eval.Status)
 	}
@@ -274,7 +295,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		g.budget.readSlots()
 		r.Outstanding = sorted(g.budget.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.heldSince(r.Group, ReasonWaitingForRoom, here),
-			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.budget.slots)+len(g.taking), g.budget.maxSlots())+e.unwritten(r, len(g.taking)))
+			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.budget.slots)+len(g.taking), g.budget.maxSlots())+e.term.unwritten(r, len(g.taking)))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.budget.healthyNow(), g.group.pace.Count, g.group.pace.MaxParallel)
@@ -287,7 +308,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
 		r.Outstanding = sorted(g.census.underway, g.planned)
-		r.set(reason, since, fmt.Sprintf("%s; %d of the group moving", numbers, len(r.Outstanding))+e.unwritten(r, len(g.planned)))
+		r.set(reason, since, fmt.Sprintf("%s; %d of the group moving", numbers, len(r.Outstanding))+e.term.unwritten(r, len(g.planned)))
 	default:
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.group.pace.Count-g.group.pace.MaxParallel+1))
 	}
@@ -311,28 +332,7 @@ func (e *Explainer) explainPlanned(r *AllocExplanation, n *cluster.Node) {
 	case !since.At.IsZero():
 		detail = "its mark is planned"
 	}
-	r.set(ReasonWritePending, since, detail+e.writeTrouble())
-}
-
-// writeTrouble is, as the end of a sentence, why the leader's writes take longer than usual, or empty.
-func (e *Explainer) writeTrouble() (text string) {
-	if e.term.Attempts > 0 {
-		text = fmt.Sprintf("; the last %d writes have failed: %v", e.term.Attempts, e.term.LastError)
-	}
-	if e.term.Stalled != "" {
-		text += "; " + e.term.Stalled
-	}
-	return text
-}
-
-// unwritten counts, as the end of a sentence, the marks for which an allocation waits and that are not
-// written, with the trouble of their writes. It sets the numbers of the explanation.
-func (e *Explainer) unwritten(r *AllocExplanation, marks int) string {
-	if marks == 0 {
-		return ""
-	}
-	r.Attempts, r.LastError = e.term.Attempts, e.term.LastError
-	return fmt.Sprintf(", marks not written: %d", marks) + e.writeTrouble()
+	r.set(ReasonWritePending, since, detail+e.term.trouble())
 }
 
 // sorted merges lists of allocations.

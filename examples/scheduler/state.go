@@ -82,8 +82,8 @@ func (s *state) show() *state {
 	return s
 }
 
-// drain applies an operator's request. It changes nothing if the node does not exist, or if the
-// request is repeated because its answer was lost.
+// drain applies an operator's request. It changes nothing if the node does not exist, if the request
+// is repeated because its answer was lost, or if it starts a drain without an id.
 func (s *state) drain(u cluster.DrainUpdate) {
 	n := s.nodes[u.Node]
 	switch {
@@ -101,7 +101,9 @@ func (s *state) drain(u cluster.DrainUpdate) {
 	case n.Draining():
 		s.nodes[n.ID] = lifecycle.UpdateDrain(n, u, s.index)
 	default:
-		s.nodes[n.ID] = lifecycle.StartDrain(n, u, s.index)
+		if started, err := lifecycle.StartDrain(n, u, s.index); err == nil {
+			s.nodes[n.ID] = started
+		}
 	}
 }
 

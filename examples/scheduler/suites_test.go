@@ -99,10 +99,13 @@ func put[K comparable, T any](rows map[K]*T, written []*T, deleted []K, key func
 }
 
 func (t *tested) UpdateDrain(_ uint64, u cluster.DrainUpdate) error {
-	exists := t.state.Load().nodes[u.Node] != nil
+	before := t.state.Load().nodes[u.Node]
 	_, err := t.apply(&entry{At: u.At, Drain: &u})
-	if !exists {
+	switch {
+	case before == nil:
 		return errors.New("the node does not exist")
+	case !before.Draining() && u.Spec != nil && u.Drain == "":
+		return errors.New("the drain has no id")
 	}
 	return err
 }
