@@ -164,10 +164,10 @@
 //
 // The scheduler places nothing on a draining node, and checks this again when a plan is applied.
 // When it applies a plan that migrates an allocation, it refuses the stop if the mark was
-// withdrawn. Without this, new allocations keep a drain from ending, and cancelled drains still
-// move allocations. The scheduler stops marked allocations whether or not it can place their
-// replacements, and reports missing capacity with a blocked evaluation and its Queued counts.
-// Without this, reasons are wrong. *
+// withdrawn. Without this, new allocations keep a drain from ending, which the log and Status.Placed
+// show, and cancelled drains still move allocations. The scheduler stops marked allocations whether or
+// not it can place their replacements, and reports missing capacity with a blocked evaluation and its
+// Queued counts. Without this, reasons are wrong. *
 //
 // The client reports the end of an allocation when its tasks have ended. Without this, a drain
 // does not end before its deadline. It reports a health verdict for every service allocation by

@@ -30,6 +30,9 @@ type drainingNode struct {
 	// retries spaces the node's marks, ending spaces its completion.
 	retries retries
 	ending  retry
+	// placed are the allocations that were placed on the node after the drain began, and unowned those
+	// that are marked, but by no drain.
+	placed, unowned observed
 }
 
 // drainingNodes are the nodes that a term drains.
@@ -88,7 +91,11 @@ func (d *drainingNodes) logEnd(n *drainingNode, node *cluster.Node) {
 	default:
 		name = node.Name
 	}
-	d.logger.Info(message, "node", n.id, "name", name, "drain", n.drain)
+	attributes := []any{"node", n.id, "name", name, "drain", n.drain}
+	if n.placed.count > 0 {
+		attributes = append(attributes, "placed", n.placed.count)
+	}
+	d.logger.Info(message, attributes...)
 }
 
 func (d *drainingNodes) forget(id cluster.NodeID) {

@@ -169,6 +169,7 @@ func (t *Term) plan(reading Reading) (wakeAt time.Time) {
 	}
 	planned := t.nodes.plan(reading)
 	wakeAt = earliest(wakeAt, t.nodes.jobs.Step(reading))
+	t.nodes.noteForeign(reading.Now)
 	wakeAt = earliest(wakeAt, t.write(reading, t.receive(planned)))
 	wakeAt = earliest(wakeAt, t.nodes.notifier.Step(reading)) // for the deadlines that were added
 	if t.nodes.agenda.Pending() {

@@ -69,6 +69,7 @@ func (t *Term) forReport(now time.Time) (rules.View, rules.TermState) {
 	}
 	changes := t.reader.changes
 	p := t.outbox.report(now, !changes.Empty())
+	p.Placed = t.nodes.placements()
 	p.WriteTime = sync.OnceValue(func() time.Duration { return t.config.writeTime(view) })
 	reporter, ok := t.nodes.jobs.(holdReporter)
 	if !ok || changes.All || len(changes.Nodes) > 0 { // a drain that began or was cancelled changes what groups wait for

@@ -39,6 +39,8 @@ type jobWatcher struct {
 	added []*watchedGroup
 	// requesting are the groups with something in the last request.
 	requesting []*watchedGroup
+	// found is what plans have found since takeForeign was called, or nil.
+	found []foreign
 }
 
 // NewJobWatcher is the [DrainingJobWatcherFactory] of the built-in watcher.
@@ -189,6 +191,7 @@ func (w *jobWatcher) planGroup(s *rules.Planner, g *watchedGroup, now time.Time)
 		return nil, false, left
 	}
 	g.noteHolds(plan.Holds, now)
+	w.found = append(w.found, g.noteForeign(plan, s.Node)...)
 	reevaluate, at := g.reevaluate(plan, now)
 	again := g.retries.keep(slices.Concat(plan.Marks, plan.Postponed), now, w.logger)
 	w.agenda.At(g, earliest(plan.WakeAt, earliest(again, at)))
@@ -203,6 +206,13 @@ func (w *jobWatcher) drop(g *watchedGroup) {
 	if len(w.groups[g.key.Job]) == 0 {
 		w.feed.Unfollow(g.key.Job)
 	}
+}
+
+// takeForeign is for [foreignReporter].
+func (w *jobWatcher) takeForeign() []foreign {
+	found := w.found
+	w.found = nil
+	return found
 }
 
 // holds is for [holdReporter].

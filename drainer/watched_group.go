@@ -23,6 +23,8 @@ type watchedGroup struct {
 	// first plan with it. A reason keeps its time only while this watcher plans from every state of
 	// the group: see restartHolds. The slice is replaced, never written to.
 	held []hold
+	// foreign is what the last plan has found that no drain does, or nil.
+	foreign map[foreignKey]bool
 }
 
 // hold is a reason for which allocations of a group are held, and since when.

@@ -42,7 +42,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.Node]():
 		return []string{"ID", "Name", "Status", "StatusChangedAt", "Drain", "VolumeAllowance", "HoldLimit"}
 	case reflect.TypeFor[cluster.Drain]():
-		return []string{"ID", "Revision", "Strategy", "UpdatedAt", "Marked", "PurgedRunning"}
+		return []string{"ID", "Revision", "Strategy", "UpdatedAt", "Marked", "PurgedRunning", "CreateIndex"}
 	case reflect.TypeFor[cluster.DrainStrategy]():
 		return []string{"DrainSpec", "ForceDeadline", "StartedAt"}
 	case reflect.TypeFor[cluster.DrainSpec]():
@@ -62,7 +62,8 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.Allocation]():
 		return []string{
 			"ID", "Namespace", "NodeID", "JobID", "TaskGroup", "DesiredStatus", "DesiredTransition", "StoppedAt", "ClientStatus",
-			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "ModifyTime", "ConfirmedAt", "Job", "VolumeHolds",
+			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "CreateIndex", "ModifyTime", "ConfirmedAt", "Job",
+			"VolumeHolds",
 		}
 	case reflect.TypeFor[cluster.VolumeHolds]():
 		return []string{"Volumes", "More"}

@@ -57,7 +57,15 @@ func storyMarks(at time.Duration, e *cluster.Evaluation, marks ...rules.Mark) *r
 type story []fsmStep
 
 func (s *story) rows(title string, rows Rows) {
-	*s = append(*s, fsmStep{title, func(f FSM, index uint64) ([]rules.Refusal, error) { return nil, f.Commit(index, rows.copy()) }})
+	*s = append(*s, fsmStep{title, func(f FSM, index uint64) ([]rules.Refusal, error) {
+		written := rows.copy()
+		for _, a := range written.Allocs {
+			if a.CreateIndex = index; f.View().Alloc(a.ID) != nil {
+				a.CreateIndex = f.View().Alloc(a.ID).CreateIndex
+			}
+		}
+		return nil, f.Commit(index, written)
+	}})
 }
 
 // copy returns rows that share nothing with r, because a state machine may write to its rows.

@@ -90,7 +90,7 @@ func (g *generator) node(m *model, rows *Rows) {
 
 // drain is a running drain.
 func (g *generator) drain(id cluster.NodeID, r cluster.Revision) *cluster.Drain {
-	d := &cluster.Drain{ID: drainOf(id), NodeID: id, Revision: r, UpdatedAt: g.time(), PurgedRunning: g.random.IntN(3)}
+	d := &cluster.Drain{ID: drainOf(id), NodeID: id, Revision: r, UpdatedAt: g.time(), PurgedRunning: g.random.IntN(3), CreateIndex: uint64(r)}
 	d.Strategy.StartedAt = g.time()
 	d.Strategy.Deadline = pick(g.random, []time.Duration{-1, 0, time.Hour})
 	d.Strategy.IgnoreSystemJobs = g.oneIn(2)
@@ -172,8 +172,12 @@ func (g *generator) alloc(m *model, rows *Rows) {
 		return
 	}
 	a := g.newAlloc(m, id)
-	if was := m.allocs[id]; was != nil && !g.oneIn(4) {
+	was := m.allocs[id]
+	if was != nil && !g.oneIn(4) {
 		a = g.changed(was)
+	}
+	if a.CreateIndex = m.index; was != nil {
+		a.CreateIndex = was.CreateIndex
 	}
 	a.ModifyTime = g.time()
 	m.allocs[id] = a

@@ -20,6 +20,10 @@ type census struct {
 	onDraining []cluster.NodeID
 	// runsOnMarked means that a marked allocation still runs.
 	runsOnMarked bool
+	// placed are the allocations on draining nodes that were placed after the drain began, and unowned
+	// those whose mark has no drain and that the servers have not stopped. Both are in the order of the
+	// walk, and nil if there are none.
+	placed, unowned []*cluster.Allocation
 	// verdictDue is the earliest time at which a missing verdict becomes overdue, or zero.
 	verdictDue time.Time
 }
@@ -57,6 +61,12 @@ func (c *census) add(g *group, a *cluster.Allocation) {
 		c.staying = append(c.staying, resident{a, node})
 	}
 	c.runsOnMarked = c.runsOnMarked || runsOnMarked(a, node)
+	if placedAfter(a, node.Drain) {
+		c.placed = append(c.placed, a)
+	}
+	if unowned(a) && !a.ServerTerminal() {
+		c.unowned = append(c.unowned, a)
+	}
 }
 
 func compareID(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }

@@ -30,6 +30,9 @@ type TermState struct {
 	// HeldSince returns since when the leader has found a group held for a reason, or zero if the
 	// leader has no such time. It may be nil.
 	HeldSince func(cluster.GroupKey, Reason) time.Time
+	// Placed returns how many allocations the leader has observed that were placed on the node of a
+	// drain after the drain began, and the newest of them, or nil. It may be nil.
+	Placed func(cluster.DrainID) (count int, newest *cluster.Allocation)
 }
 
 // boundedFrom is the time from which the end of a drain is bounded: now, or the time since which
@@ -119,11 +122,13 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 		slices.SortFunc(stage, compareID)
 		for _, a := range stage {
 			r.Allocs = append(r.Allocs, e.explain(a, n))
+			r.countPlaced(a)
 		}
 		r.Left[s] = e.onNode.left(s)
 		r.Ignored += len(e.onNode[s].excluded)
 	}
 	r.Unconfirmed, _ = countUnconfirmed(e.view, n)
+	r.addObserved(&e.term)
 	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
 		r.EndsBy = e.onNode.bound(n, e.term.boundedFrom(e.now), e.policy, e.term.WriteTime())
 	}
@@ -155,6 +160,7 @@ func (e *Explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocExplana
 	default:
 		e.explainStaying(&r, a, n)
 	}
+	r.Detail = foreignText(a, n.Drain) + r.Detail
 	return r
 }
 

@@ -129,7 +129,8 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Alloc("a1").DesiredTransition.Migrate, w.Alloc("a1").ModifyTime = true, minute(-5)
 				w.Evals = append(w.Evals, eval(cluster.EvalBlocked))
 			},
-			want: AllocExplanation{Reason: ReasonWaitingForScheduler, Since: Since{At: minute(-5)}, Eval: eval(cluster.EvalBlocked), Detail: "marked, evaluation e1 is blocked"},
+			want: AllocExplanation{Reason: ReasonWaitingForScheduler, Since: Since{At: minute(-5)}, Eval: eval(cluster.EvalBlocked),
+				Detail: "its mark has no drain, so another program or an operator set it; marked, evaluation e1 is blocked"},
 		},
 		"disconnected": {
 			edit: func(w *fixture.Cluster) {

@@ -25,6 +25,10 @@ type GroupPlan struct {
 	// Nodes are the draining nodes of the group's live allocations, in order, once for
 	// each allocation.
 	Nodes []cluster.NodeID
+	// Placed are the allocations that a scheduler placed on a draining node after its drain began, which
+	// it must not do. Unowned are the running allocations on draining nodes whose mark has no drain.
+	// Both are read-only, and nil if there are none.
+	Placed, Unowned []*cluster.Allocation
 }
 
 // PlanGroup decides which allocations of a group are marked now. Allocations that leave with their
@@ -41,7 +45,7 @@ func (s *Planner) PlanGroup(key cluster.GroupKey, postpone func(Mark) bool) Grou
 func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, postpone func(Mark) bool) GroupPlan {
 	plan := GroupPlan{
 		RunsOnMarked: c.runsOnMarked, Stuck: c.runsOnMarked && len(g.openEvals()) == 0,
-		WakeAt: c.verdictDue, Nodes: c.onDraining,
+		WakeAt: c.verdictDue, Nodes: c.onDraining, Placed: c.placed, Unowned: c.unowned,
 	}
 	candidates := make([]candidate, 0, len(c.staying))
 	for _, a := range c.staying {
