@@ -96,7 +96,9 @@
 // deadline a drain may end while tasks still run: its record counts them. A drain of a node that
 // cannot be reached ends unconfirmed, and its tasks may still run. With
 // rules.PluginsAfterStop a drain with storage plugins has no bound. Where the clocks of leaders
-// differ, a deadline is as exact as the leader's clock.
+// differ, a deadline is as exact as the leader's clock. While Status.Stalled is set, EndsBy
+// stays at the end that followed when the stall began: the drain keeps it only if the stall ends in
+// time.
 //
 // # What an embedder must do
 //
@@ -149,9 +151,9 @@
 // The store answers from one state that never changes, in the order that [rules.View] gives. In a
 // cluster with volumes its views implement [rules.VolumeView]. Without this, a drain that ignores
 // system jobs stops the storage plugins that these jobs still use. The store publishes every change
-// that [Feed] names after the change is visible, without blocking. When the store is replaced, it wakes
-// the subscriber of every feed and sets Abandoned, at each Take from then on. It does so for feeds that
-// are opened later too. Without this, drains stall.
+// that [Feed] names after the change is visible, without blocking. When the store is replaced, it
+// wakes the subscriber of every feed and sets Abandoned, at each Take from then on. It does so for
+// feeds that are opened later too. Without this, drains stall.
 //
 // The applier returns at once, answers every queued write exactly once, with the index of that
 // write, or for a barrier with the index of the state, answers Unknown when in doubt, has a time
@@ -164,10 +166,10 @@
 //
 // The scheduler places nothing on a draining node, and checks this again when a plan is applied.
 // When it applies a plan that migrates an allocation, it refuses the stop if the mark was
-// withdrawn. Without this, new allocations keep a drain from ending, which the log and Status.Placed
-// show, and cancelled drains still move allocations. The scheduler stops marked allocations whether or
-// not it can place their replacements, and reports missing capacity with a blocked evaluation and its
-// Queued counts. Without this, reasons are wrong. *
+// withdrawn. Without this, new allocations keep a drain from ending, which the log and
+// Status.Placed show, and cancelled drains still move allocations. The scheduler stops marked
+// allocations whether or not it can place their replacements, and reports missing capacity with a
+// blocked evaluation and its Queued counts. Without this, reasons are wrong. *
 //
 // The client reports the end of an allocation when its tasks have ended. Without this, a drain
 // does not end before its deadline. It reports a health verdict for every service allocation by

@@ -31,8 +31,8 @@ type foreignReporter interface {
 	takeForeign() []foreign
 }
 
-// noteForeign keeps what a plan has found, and returns what the plan before had not. It costs nothing
-// if the plan has found nothing.
+// noteForeign keeps what a plan has found, and returns what the plan before had not. It costs
+// nothing if the plan has found nothing.
 func (g *watchedGroup) noteForeign(plan rules.GroupPlan, node func(cluster.NodeID) *cluster.Node) (found []foreign) {
 	before := g.foreign
 	g.foreign = nil

@@ -33,8 +33,8 @@ func foreignHarness(t *testing.T, edit func(*fixture.Cluster)) (*harness, *journ
 	return r, written
 }
 
-// A scheduler that places replacements on the draining node keeps the drain from ending. Nothing named
-// it: every reason was true, and changed with each replacement.
+// A scheduler that places replacements on the draining node keeps the drain from ending. Nothing
+// named it: every reason was true, and changed with each replacement.
 func TestForeign_placedOnADrainingNode(t *testing.T) {
 	t.Parallel()
 	r, written := foreignHarness(t, nil)
@@ -97,8 +97,8 @@ func TestForeign_placedOnADrainingNode(t *testing.T) {
 	must.Eq(t, []string{"INFO ... node=n1 name=node-1 drain=d-n1 placed=1"}, written.with("drain ended"))
 }
 
-// Allocations that were there before the drain began are no fault of the scheduler, also if the drain
-// is changed, and another drain of the node counts from its own beginning.
+// Allocations that were there before the drain began are no fault of the scheduler, also if the
+// drain is changed, and another drain of the node counts from its own beginning.
 func TestForeign_placedBefore(t *testing.T) {
 	t.Parallel()
 	r, written := foreignHarness(t, func(w *fixture.Cluster) { w.Alloc("a1").CreateIndex = 5 })

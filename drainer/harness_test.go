@@ -171,7 +171,8 @@ func (l *logged) WithAttrs([]slog.Attr) slog.Handler { return l }
 
 func (l *logged) WithGroup(string) slog.Handler { return l }
 
-// journal is a [slog.Handler] that keeps warnings and messages for operators, with their attributes.
+// journal is a [slog.Handler] that keeps warnings and messages for operators, with their
+// attributes.
 type journal struct{ lines []string }
 
 func (j *journal) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }

@@ -17,8 +17,8 @@ import (
 // before the drainer logs it and Explain shows it.
 const StalledAfter = 30 * time.Second
 
-// unreachedAfter is how long the state may be without the index of an answer. It is shorter: an entry
-// is answered when it is in the state, so that no correct applier needs the time.
+// unreachedAfter is how long the state may be without the index of an answer. It is shorter: an
+// entry is answered when it is in the state, so that no correct applier needs the time.
 const unreachedAfter = 10 * time.Second
 
 // errNoRoom is the answer to requested items that do not fit into a round.
@@ -192,7 +192,8 @@ type stall struct {
 	unreached bool
 }
 
-// stalled returns what has waited too long: an answer, room, or a state that shows an answered write.
+// stalled returns what has waited too long: an answer, room, or a state that shows an answered
+// write.
 func (o *outbox) stalled(now time.Time) stall {
 	late := func(since time.Time, limit time.Duration) bool { return !since.IsZero() && now.Sub(since) >= limit }
 	switch {

@@ -586,9 +586,9 @@ func TestOutbox_Stalls(t *testing.T) {
 }
 
 // An index that the state does not reach stops the drainer: an embedder's barrier or write answers
-// raft's applied index, which counts entries that no state machine gets. After ten seconds the drainer
-// logs it once, with both indexes and the remedy, and reports it until it ends. Until then the bound of
-// the drain moved with the time, and no message was written for 30 seconds.
+// raft's applied index, which counts entries that no state machine gets. After ten seconds the
+// drainer logs it once, with both indexes and the remedy, and reports it until it ends. Until then
+// the bound of the drain moved with the time, and no message was written for 30 seconds.
 func TestOutbox_IndexThatTheStateDoesNotReach(t *testing.T) {
 	t.Parallel()
 	const (

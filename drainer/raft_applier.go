@@ -28,11 +28,11 @@ type Reply = raftwrite.Reply[[]rules.Refusal]
 // An applier that answers Rejected for a write that may still be applied breaks G2 and G6. When
 // in doubt, answer Unknown.
 //
-// The index of an answer is that of the write's own entry, and for a barrier that of the newest entry
-// in the state: not the log's last or applied index, which may count entries that never reach the
-// state. The drainer plans from no older view. If the index is too high, the drainer waits until entries
-// of other proposers reach it. After ten seconds it logs this, and rules.Status.Stalled shows it.
-// drainertest.TestApplier tests an applier.
+// The index of an answer is that of the write's own entry, and for a barrier that of the newest
+// entry in the state: not the log's last or applied index, which may count entries that never reach
+// the state. The drainer plans from no older view. If the index is too high, the drainer waits
+// until entries of other proposers reach it. After ten seconds it logs this, and
+// rules.Status.Stalled shows it. drainertest.TestApplier tests an applier.
 type RaftApplier interface {
 	// AllocUpdateDesiredTransition marks allocations and adds evaluations.
 	AllocUpdateDesiredTransition(*rules.Marks, Reply) (queued bool)

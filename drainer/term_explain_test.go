@@ -55,8 +55,8 @@ func TestTerm_ExplainsItsWrites(t *testing.T) {
 	must.ErrorIs(t, err, rules.ErrNotDraining)
 }
 
-// While the leader cannot write, the reason of an allocation of a second drain, which waits for a mark
-// of the same group, names the writes that fail. It named only "1 of the group moving".
+// While the leader cannot write, the reason of an allocation of a second drain, which waits for a
+// mark of the same group, names the writes that fail. It named only "1 of the group moving".
 func TestTerm_ExplainsTheWritesOfAnotherDrain(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(3, 2)

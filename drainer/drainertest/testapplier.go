@@ -30,8 +30,8 @@ const (
 //
 // newApplier makes an applier over a test double of the embedder's log, which calls the [Log]. The
 // applier's time limit for a write must be well below [CallLimit], about a second. An applier that
-// needs its drainer has a method Attach(*drainer.NodeDrainer), which the test calls once, before the
-// first write.
+// needs its drainer has a method Attach(*drainer.NodeDrainer), which the test calls once, before
+// the first write.
 func TestApplier(newApplier func(*Log) drainer.RaftApplier) error {
 	return testApplier(newApplier, CallLimit)
 }
@@ -388,8 +388,8 @@ func testUnderADrainer(applier drainer.RaftApplier, log *Log, w *watch) error {
 	return d.SetEnabled(false, nil)
 }
 
-// attached returns a drainer that writes with the applier raft, and gives it to the applier as a server
-// does: after the drainer was made, and before it is enabled and the first write begins.
+// attached returns a drainer that writes with the applier raft, and gives it to the applier as a
+// server does: after the drainer was made, and before it is enabled and the first write begins.
 func attached(applier, raft drainer.RaftApplier) (*drainer.NodeDrainer, error) {
 	d, err := drainer.NewNodeDrainer(drainer.NodeDrainerConfig{Raft: raft})
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 )
 
 // StartDrain returns the next row of a node that does not drain. The proposer makes the id of the
-// drain, so that it is the same on every server. No node and no record has that id: the store checks
-// this.
+// drain, so that it is the same on every server. No node and no record has that id: the store
+// checks this.
 //
-// The error means that the update has no id or no spec, or that the node is nil or drains. It depends
-// only on the arguments, so every server returns it. The entry then changes nothing except the index.
+// The error means that the update has no id or no spec, or that the node is nil or drains. It
+// depends only on the arguments, so every server returns it. The entry then changes nothing except
+// the index.
 func StartDrain(n *cluster.Node, u cluster.DrainUpdate, index uint64) (*cluster.Node, error) {
 	switch {
 	case n == nil:

@@ -20,9 +20,9 @@ type census struct {
 	onDraining []cluster.NodeID
 	// runsOnMarked means that a marked allocation still runs.
 	runsOnMarked bool
-	// placed are the allocations on draining nodes that were placed after the drain began, and unowned
-	// those whose mark has no drain and that the servers have not stopped. Both are in the order of the
-	// walk, and nil if there are none.
+	// placed are the allocations on draining nodes that were placed after the drain began, and
+	// unowned those whose mark has no drain and that the servers have not stopped. Both are in the
+	// order of the walk, and nil if there are none.
 	placed, unowned []*cluster.Allocation
 	// verdictDue is the earliest time at which a missing verdict becomes overdue, or zero.
 	verdictDue time.Time

@@ -55,8 +55,8 @@ func (s *TermState) trouble() (text string) {
 	return text
 }
 
-// unwritten counts, as the end of a sentence, the marks for which an allocation waits and that are not
-// written, with the trouble of their writes. It sets the numbers of the explanation.
+// unwritten counts, as the end of a sentence, the marks for which an allocation waits and that are
+// not written, with the trouble of their writes. It sets the numbers of the explanation.
 func (s *TermState) unwritten(r *AllocExplanation, marks int) string {
 	if marks == 0 {
 		return ""

@@ -18,11 +18,12 @@ func placedAfter(a *cluster.Allocation, d *cluster.Drain) bool {
 	return d.CreateIndex > 0 && a.CreateIndex > d.CreateIndex
 }
 
-// unowned reports whether the allocation is marked, but by no drain: it leaves, but a cancel does not
-// withdraw the mark, and the drain does not count it.
+// unowned reports whether the allocation is marked, but by no drain: it leaves, but a cancel does
+// not withdraw the mark, and the drain does not count it.
 func unowned(a *cluster.Allocation) bool { return a.Marked() && a.DesiredTransition.Drain == "" }
 
-// foreignText is, as the beginning of a sentence, what no drain has done to the allocation, or empty.
+// foreignText is, as the beginning of a sentence, what no drain has done to the allocation, or
+// empty.
 func foreignText(a *cluster.Allocation, d *cluster.Drain) (text string) {
 	if placedAfter(a, d) {
 		text = textPlaced

@@ -25,9 +25,9 @@ type GroupPlan struct {
 	// Nodes are the draining nodes of the group's live allocations, in order, once for
 	// each allocation.
 	Nodes []cluster.NodeID
-	// Placed are the allocations that a scheduler placed on a draining node after its drain began, which
-	// it must not do. Unowned are the running allocations on draining nodes whose mark has no drain.
-	// Both are read-only, and nil if there are none.
+	// Placed are the allocations that a scheduler placed on a draining node after its drain began,
+	// which it must not do. Unowned are the running allocations on draining nodes whose mark has no
+	// drain. Both are read-only, and nil if there are none.
 	Placed, Unowned []*cluster.Allocation
 }
 

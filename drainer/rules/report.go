@@ -118,10 +118,10 @@ type Status struct {
 	// Reason is the worst reason that has a count: that of the allocation least likely to leave
 	// without help. It has no meaning if there is no allocation.
 	Reason Reason
-	// Placed counts the allocations that a scheduler placed on the node after the drain began, which it
-	// must not do: those that are there, or those that this leader has observed, if they are more.
-	// NewestPlaced is the newest of them, or nil. It is never written to, and may lack the fields that
-	// [cluster.Allocation.Bare] leaves out. Both need rows with CreateIndex.
+	// Placed counts the allocations that a scheduler placed on the node after the drain began,
+	// which it must not do: those that are there, or those that this leader has observed, if they
+	// are more. NewestPlaced is the newest of them, or nil. It is never written to, and may lack
+	// the fields that [cluster.Allocation.Bare] leaves out. Both need rows with CreateIndex.
 	Placed       int
 	NewestPlaced *cluster.Allocation
 	// Stalled is why the leader could not write for too long, or empty.

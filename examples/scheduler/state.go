@@ -82,8 +82,8 @@ func (s *state) show() *state {
 	return s
 }
 
-// drain applies an operator's request. It changes nothing if the node does not exist, if the request
-// is repeated because its answer was lost, or if it starts a drain without an id.
+// drain applies an operator's request. It changes nothing if the node does not exist, if the
+// request is repeated because its answer was lost, or if it starts a drain without an id.
 func (s *state) drain(u cluster.DrainUpdate) {
 	n := s.nodes[u.Node]
 	switch {
