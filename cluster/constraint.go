@@ -75,16 +75,19 @@ func (c Constraint) validate(checkTarget func(string) error) error {
 		return fmt.Errorf("Constraint: a target has at most %d bytes", MaxConstraintBytes)
 	}
 	if c.LTarget == "" {
+		if !c.knownOperand() { // such as distinct_hosts, which has no sides
+			return fmt.Errorf("Constraint %q: the operand %q is not supported", strings.TrimSpace(c.String()), c.Operand)
+		}
 		return fmt.Errorf("Constraint %q: the left side is missing", c)
 	}
 	err := errors.Join(checkTarget(c.LTarget), checkTarget(c.RTarget))
 	if err != nil {
 		return fmt.Errorf("Constraint %q: %w", c, err)
 	}
+	if !c.knownOperand() {
+		return fmt.Errorf("Constraint %q: the operand %q is not supported", c, c.Operand)
+	}
 	switch c.Operand {
-	case "", OperandEqual, OperandNotEqual, OperandLess, OperandLessOrEqual, OperandGreater, OperandGreaterOrEqual,
-		OperandIsSet, OperandIsNotSet:
-		return nil
 	case OperandSetContains, OperandSetContainsAny, OperandVersion, OperandSemver:
 		if c.RTarget == "" {
 			err = errors.New("the right side is missing")
@@ -93,13 +96,21 @@ func (c Constraint) validate(checkTarget func(string) error) error {
 		if len(c.RTarget) > MaxRegexpBytes {
 			err = fmt.Errorf("a regular expression has at most %d bytes", MaxRegexpBytes)
 		}
-	default:
-		err = fmt.Errorf("the operand %q is not supported", c.Operand)
 	}
 	if err != nil {
 		return fmt.Errorf("Constraint %q: %w", c, err)
 	}
 	return nil
+}
+
+// knownOperand reports whether servers evaluate the operand.
+func (c Constraint) knownOperand() bool {
+	switch c.Operand {
+	case "", OperandEqual, OperandNotEqual, OperandLess, OperandLessOrEqual, OperandGreater, OperandGreaterOrEqual, OperandIsSet, OperandIsNotSet,
+		OperandSetContains, OperandSetContainsAny, OperandVersion, OperandSemver, OperandRegexp:
+		return true
+	}
+	return false
 }
 
 // checkTarget refuses the name of a fact that no node has.

@@ -296,6 +296,12 @@ func TestJob_Validate_drivers(t *testing.T) {
 			},
 			group + `Constraint " is_set": the left side is missing`,
 		},
+		"an operand without sides": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) {
+				g.Constraints = []cluster.Constraint{{Operand: "distinct_hosts"}}
+			},
+			group + `Constraint "distinct_hosts": the operand "distinct_hosts" is not supported`,
+		},
 		"a constraint that is too long": {
 			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) {
 				g.Constraints = []cluster.Constraint{{LTarget: strings.Repeat("x", cluster.MaxConstraintBytes+1)}}

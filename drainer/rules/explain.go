@@ -301,7 +301,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		g.budget.readSlots()
 		r.Outstanding = sorted(g.budget.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.heldSince(r.Group, ReasonWaitingForRoom, here),
-			fmt.Sprintf("%d of %d moves outside the budget in progress", len(g.budget.slots)+len(g.taking), g.budget.maxSlots())+e.term.unwritten(r, len(g.taking)))
+			fmt.Sprintf("%s outside the budget under way, the limit is %d", counted(len(g.budget.slots)+len(g.taking), "move"), g.budget.maxSlots())+e.term.unwritten(r, len(g.taking)))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.budget.healthyNow(), g.group.pace.Count, g.group.pace.MaxParallel)
@@ -314,7 +314,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
 		r.Outstanding = sorted(g.census.underway, g.planned)
-		r.set(reason, since, fmt.Sprintf("%s; %d of the group moving", numbers, len(r.Outstanding))+e.term.unwritten(r, len(g.planned)))
+		r.set(reason, since, numbers+"; "+underwayText(len(r.Outstanding))+e.term.unwritten(r, len(g.planned)))
 	default:
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.group.pace.Count-g.group.pace.MaxParallel+1))
 	}
@@ -389,10 +389,31 @@ func (e *Explainer) before(s cluster.Stage) string {
 	var parts []string
 	for _, earlier := range cluster.Stages() {
 		if left := e.onNode.left(earlier); earlier < s && left > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", left, earlier))
+			name := earlier.String()
+			if left == 1 {
+				name = strings.TrimSuffix(name, "s") // consumers, storage plugins
+			}
+			parts = append(parts, fmt.Sprintf("%d %s", left, name))
 		}
 	}
 	return "waits for " + strings.Join(parts, ", ")
+}
+
+// underwayText counts the allocations that a group waits for: those that leave and their replacements. A group
+// with room for one may wait for two of them, one of each.
+func underwayText(n int) string {
+	if n == 1 {
+		return "1 of the group leaves or arrives"
+	}
+	return fmt.Sprintf("%d of the group leave or arrive", n)
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // severity ranks reasons: the higher, the less likely the allocation leaves without help.

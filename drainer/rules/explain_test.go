@@ -172,7 +172,7 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Place("s1", w.AddJob("logs", cluster.JobSystem), "n1")
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForStage, Stage: cluster.StagePlugins, Since: start, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "waits for 1 consumers, 1 system"},
+				Detail: "waits for 1 consumer, 1 system"},
 		},
 		"waiting for health": {
 			edit: func(w *fixture.Cluster) {
@@ -231,18 +231,18 @@ func TestExplain_Reasons(t *testing.T) {
 			edit: func(w *fixture.Cluster) { stop(w.Alloc("a2")) },
 			term: heldSince(ReasonWaitingForRoom, minute(2)),
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{At: minute(2), Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 of 2 healthy, max_parallel 1; 1 of the group moving"},
+				Detail: "1 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives"},
 		},
 		"waiting for a mark in flight": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", 0) },
 			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving, marks not written: 1"},
+				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives, marks not written: 1"},
 		},
 		"waiting for a deadline mark on another node": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", -1) },
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group moving, marks not written: 1"},
+				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives, marks not written: 1"},
 		},
 		"unhealthy, waiting for a slot": {
 			edit: func(w *fixture.Cluster) {
@@ -251,7 +251,7 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Alloc("a2").DesiredTransition.Class = cluster.MarkFree
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
-				Detail: "1 of 1 moves outside the budget in progress"},
+				Detail: "1 move outside the budget under way, the limit is 1"},
 		},
 		// The replacement of a healthy canary that has left holds the canary's slot.
 		"a canary, waiting for another's replacement": {
@@ -264,7 +264,7 @@ func TestExplain_Reasons(t *testing.T) {
 				r.PreviousAllocation, r.DeploymentStatus, r.CreateTime = "c1", &cluster.DeploymentStatus{Canary: true}, minute(4)
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"c2"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 of 1 moves outside the budget in progress"},
+				Detail: "1 move outside the budget under way, the limit is 1"},
 		},
 		"a canary, waiting for another's replacement to be placed": {
 			edit: func(w *fixture.Cluster) {
@@ -275,7 +275,7 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Evals = append(w.Evals, eval(cluster.EvalPending))
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"c1"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 of 1 moves outside the budget in progress"},
+				Detail: "1 move outside the budget under way, the limit is 1"},
 		},
 		"below budget": {
 			edit: func(w *fixture.Cluster) { w.TaskGroup().Count = 4 },
