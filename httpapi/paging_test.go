@@ -105,6 +105,28 @@ func TestFilter_nodes(t *testing.T) {
 	}
 }
 
+// A filter with an unknown field is refused, and the answer names the known ones. It once matched nothing where the
+// object with the field was missing, or where the first half of the expression had decided.
+func TestFilter_unknownField(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	url := w.serve(httpapi.Options{}).URL + "/v1/nodes?filter="
+	for expression, want := range map[string]string{
+		`Statsu == "ready"`:                      `the field "Statsu" is unknown; known are ID, `,
+		`Status == "down" and Statsu == "ready"`: `the field "Statsu" is unknown; known are ID, `,
+		`LastDrain.Outcome == "complete"`:        `the field "LastDrain.Outcome" is unknown; known are AccessorID, Meta, StartedAt, Status, UpdatedAt`,
+		`not (NodeResources.Cpu.Shares == 1)`:    `the field "NodeResources.Cpu.Shares" is unknown; known are `,
+		`any Event as e { e.Message == "x" }`:    `the field "Event" is unknown; known are ID, `,
+	} {
+		a := request(t, "GET", url+escape(expression), "")
+		must.Eq(t, 400, a.code, must.Sprint(expression))
+		must.StrContains(t, a.body, want)
+	}
+	for _, expression := range []string{`Meta.rak == "r1"`, `any Events as e { e.Message == "x" }`, `Status == "x" or LastDrain.StartedAt == ""`} {
+		must.Eq(t, 200, request(t, "GET", url+escape(expression), "").code, must.Sprint(expression))
+	}
+}
+
 // Jobs of every namespace, with ids that have slashes in them.
 func TestPages_jobs(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,13 @@ const (
 )
 
 // filter is a boolean expression over a row in full; nil lets everything through.
-type filter struct{ evaluator *bexpr.Evaluator }
+type filter struct {
+	evaluator  *bexpr.Evaluator
+	expression any
+	// checked reports whether the fields of the expression were compared with those of a row. All rows of a
+	// list have one type.
+	checked bool
+}
 
 func newFilter(expression string) (*filter, error) {
 	if expression == "" {
@@ -46,7 +52,7 @@ func newFilter(expression string) (*filter, error) {
 	if err != nil {
 		return nil, badFilter(err)
 	}
-	return &filter{evaluator}, nil
+	return &filter{evaluator: evaluator, expression: parsed}, nil
 }
 
 // nests reports whether any or all stands within another, or at all if the expression
@@ -67,14 +73,23 @@ func badFilter(err error) error {
 	return failure.Bad("failed to create result paginator: failed to read filter expression: %v", err)
 }
 
+func badRow(err error) error { return failure.Bad("failed to read result page: %v", err) }
+
 // row reports whether the filter lets a row through.
 func (f *filter) row(full func() any) (bool, error) {
 	if f == nil {
 		return true, nil
 	}
-	ok, err := f.evaluator.Evaluate(full())
+	value := full()
+	if !f.checked {
+		if err := checkFields(f.expression, reflect.TypeOf(value)); err != nil {
+			return false, badRow(err)
+		}
+		f.checked = true
+	}
+	ok, err := f.evaluator.Evaluate(value)
 	if err != nil {
-		return false, failure.Bad("failed to read result page: %v", err)
+		return false, badRow(err)
 	}
 	return ok, nil
 }
