@@ -137,7 +137,7 @@ func TestJob_placesOfMistakes(t *testing.T) {
 		third(`"Resources":[]`):                                                                             "Job.TaskGroups[2].Tasks[0].Resources is a list; it must be an object",
 		third(`"Resources":{"Devices":[{"Name":"gpu"},{"Name":"gpu","Count":-1}]}`):                         resources + "Devices[1].Count is the number -1; it must be a whole number of at most 64 bits, not negative",
 		third(`"Resources":{"Devices":[{"Name":"gpu","Affinities":[{"LTarget":"a"},{"Weight":"heavy"}]}]}`): resources + "Devices[0].Affinities[1].Weight is a string; it must be a whole number of at most 64 bits",
-		third(`"KillTimeout":"5s"`):                                                                         "Job.TaskGroups[2].Tasks[0].KillTimeout is a string; it must be a whole number of nanoseconds, of at most 64 bits",
+		third(`"KillTimeout":"5s"`):                                                                         "Job.TaskGroups[2].Tasks[0].KillTimeout is a string; it must be a whole number of nanoseconds, of at most 64 bits, such as 30000000000 for 30 seconds",
 		third(`"Leader":"yes"`):                                                                             "Job.TaskGroups[2].Tasks[0].Leader is a string; it must be true or false",
 		third(`"Env":["a"]`):                                                                                "Job.TaskGroups[2].Tasks[0].Env is a list; it must be an object",
 		third(`"Env":{"PORT":80}`):                                                                          "Job.TaskGroups[2].Tasks[0].Env.PORT is a number; it must be a string",

@@ -51,7 +51,7 @@ func foundText(value string) string {
 // neededText describes the values that the place can have.
 func neededText(err *json.UnmarshalTypeError) string {
 	if err.Type == reflect.TypeFor[time.Duration]() {
-		return "a whole number of nanoseconds, of at most 64 bits"
+		return "a whole number of nanoseconds, of at most 64 bits, such as 30000000000 for 30 seconds"
 	}
 	switch err.Type.Kind() {
 	case reflect.String:
