@@ -147,7 +147,7 @@ func TestClient_errors(t *testing.T) {
 		notFound, refused bool
 	}{
 		{404, "node not found", "Unexpected response code: 404 (node not found)", true, true},
-		{403, "Permission denied\n", "Unexpected response code: 403 (Permission denied)", false, true},
+		{403, "Permission denied\n", "Unexpected response code: 403 (Permission denied): no token was sent", false, true},
 		{500, "No cluster leader", "Unexpected response code: 500 (No cluster leader)", false, false},
 		{429, "", "Unexpected response code: 429 ()", false, false},
 	} {
@@ -162,6 +162,14 @@ func TestClient_errors(t *testing.T) {
 		must.Eq(t, test.status, refused.Status)
 		must.EqError(t, c.Servers().Remove(t.Context(), "s"), test.want)
 	}
+}
+
+// A refused request with a token does not add that it had none.
+func TestClient_refusedToken(t *testing.T) {
+	t.Parallel()
+	c, _ := answering(t, client.Config{Token: "reader"}, http.StatusForbidden, nil, "Permission denied")
+	_, err := c.Servers().Self(t.Context())
+	must.EqError(t, err, "Unexpected response code: 403 (Permission denied)")
 }
 
 // An answer may be as long as it likes, an error's body is not read for ever.

@@ -30,10 +30,12 @@ type connection struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	proxy func(*http.Request) (*url.URL, error)
 
-	mu     sync.Mutex
-	used   *address   // guarded by mu
-	move   *Move      // a move that OnMove has not reported, or nil; guarded by mu
-	onMove func(Move) // guarded by mu
+	mu   sync.Mutex
+	used *address // guarded by mu
+	// connected reports whether a connection to any server has been made; guarded by mu
+	connected bool
+	move      *Move      // a move that OnMove has not reported, or nil; guarded by mu
+	onMove    func(Move) // guarded by mu
 }
 
 // address is the use of one address, until the connection to it is lost.
@@ -49,6 +51,8 @@ type address struct {
 type Move struct {
 	// From and To are URLs of servers. They are equal if there is only one.
 	From, To string
+	// First reports whether the client has had no connection yet: none was lost.
+	First bool
 	// Err is the failure of the connection. It is never nil.
 	Err error
 }
@@ -135,7 +139,7 @@ func (c *connection) lost(from *address, err error) {
 	moves := c.used == from
 	if moves {
 		c.use(from.next)
-		c.move = &Move{From: from.base.String(), To: c.used.base.String(), Err: err}
+		c.move = &Move{From: from.base.String(), To: c.used.base.String(), First: !c.connected, Err: err}
 	}
 	c.mu.Unlock()
 	if moves {
@@ -144,6 +148,13 @@ func (c *connection) lost(from *address, err error) {
 			c.begin()
 		}
 	}
+}
+
+// recordConnection records that a connection has been made.
+func (c *connection) recordConnection() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.connected = true
 }
 
 // leave moves to the next address without a report: the server answers, and another one may have
@@ -168,6 +179,9 @@ func (c *connection) send(ctx context.Context, method, path string, values url.V
 			attempt.limit, attempt.pause = limits(path, values, left == 0)
 		}
 		response, err := attempt.do(ctx)
+		if attempt.reached.Load() {
+			c.recordConnection()
+		}
 		if err == nil && !elsewhere(response, repeats) {
 			if response.Header.Get("X-Nomad-KnownLeader") == "false" {
 				c.leave(at)

@@ -151,6 +151,20 @@ func TestClient_nextAddress(t *testing.T) {
 	}
 }
 
+// The moves before any connection was made are first ones: no connection was lost.
+func TestClient_firstMoves(t *testing.T) {
+	t.Parallel()
+	s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": refuses, "s2": answers(http.StatusOK, "{}")}}
+	c, _ := newClient(t, s, "s1,s2")
+	var first []bool
+	c.OnMove(func(m Move) { first = append(first, m.First) })
+	result.Of(c.Servers().Self(t.Context())).OK(t)
+	s.answer["s2"] = refuses
+	s.answer["s1"] = answers(http.StatusOK, "{}")
+	result.Of(c.Servers().Self(t.Context())).OK(t)
+	must.Eq(t, []bool{true, false}, first)
+}
+
 // A call without any answer tries each address once. The next call continues with the address
 // after the last one, and reports the move to it then.
 func TestClient_allAddressesFail(t *testing.T) {

@@ -13,11 +13,18 @@ type Error struct {
 	// Status is the answer's status code, Body its text, without space around it.
 	Status int
 	Body   string
+	// NoToken reports that the server refused a request without a token.
+	NoToken bool
 }
 
-// Error returns the text that the compatible client prints.
+// Error returns the text that the compatible client prints. If the request needed a token, the text adds that it
+// had none.
 func (e *Error) Error() string {
-	return fmt.Sprintf("Unexpected response code: %d (%s)", e.Status, e.Body)
+	text := fmt.Sprintf("Unexpected response code: %d (%s)", e.Status, e.Body)
+	if e.NoToken {
+		text += ": no token was sent"
+	}
+	return text
 }
 
 // maxErrorBody bounds the part of an error answer that is read.
@@ -28,7 +35,8 @@ func readError(r *http.Response) error {
 	if err != nil {
 		body = []byte(err.Error())
 	}
-	return &Error{Status: r.StatusCode, Body: strings.TrimSpace(string(body))}
+	noToken := r.StatusCode == http.StatusForbidden && r.Request != nil && r.Request.Header.Get("X-Nomad-Token") == ""
+	return &Error{Status: r.StatusCode, Body: strings.TrimSpace(string(body)), NoToken: noToken}
 }
 
 // NotFound reports whether the server answered that the subject does not exist.

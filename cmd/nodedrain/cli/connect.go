@@ -2,7 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
@@ -53,12 +55,21 @@ func (c *Base) Connect(f *connectFlags) (*client.Client, error) {
 	return api, nil
 }
 
-// movedText describes the change to another address.
+// movedText describes the change to another address. A first contact that fails has a reason, such as a wrong
+// certificate: nothing was lost.
 func movedText(m client.Move) string {
-	if m.From == m.To {
-		return fmt.Sprintf("connection lost, trying %s again", hostOf(m.To))
+	problem, to := "connection lost", hostOf(m.To)
+	if m.First {
+		reason := m.Err
+		if request, is := errors.AsType[*url.Error](reason); is {
+			reason = request.Err
+		}
+		problem = fmt.Sprintf("no connection to %s (%v)", hostOf(m.From), reason)
 	}
-	return fmt.Sprintf("connection lost, trying %s", hostOf(m.To))
+	if m.From == m.To {
+		to += " again"
+	}
+	return SingleLine(problem + ", trying " + to)
 }
 
 // hostOf returns a URL without its scheme.

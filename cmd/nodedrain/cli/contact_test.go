@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +108,20 @@ func TestFollowing(t *testing.T) {
 		})()
 		must.ErrorIs(t, err, test.err)
 		must.Eq(t, test.want, queries, must.Sprint(name))
+	}
+}
+
+// A first contact that fails names its reason. A wrong CA once was a lost connection.
+func TestMovedText(t *testing.T) {
+	t.Parallel()
+	wrong := &url.Error{Op: "Get", URL: "https://s0:1/v1/nodes", Err: errors.New("tls: failed to verify certificate: x509: certificate signed by unknown authority")}
+	for want, m := range map[string]client.Move{
+		"no connection to s0:1 (tls: failed to verify certificate: x509: certificate signed by unknown authority), trying s1:1": {
+			From: "https://s0:1", To: "https://s1:1", First: true, Err: wrong},
+		"no connection to s0:1 (unexpected EOF), trying s0:1 again": {From: "https://s0:1", To: "https://s0:1", First: true, Err: io.ErrUnexpectedEOF},
+		"connection lost, trying s1:1":                              {From: "https://s0:1", To: "https://s1:1", Err: wrong},
+	} {
+		must.Eq(t, want, movedText(m))
 	}
 }
 
