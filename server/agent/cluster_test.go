@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/shoenig/test/must"
 	"github.com/shoenig/test/wait"
 
@@ -466,6 +467,23 @@ func TestCluster_joinLeaveRemove(t *testing.T) {
 	w.network.isolate(third, true)
 	must.NoError(t, api(t, second).Servers().Remove(t.Context(), "s5"))
 	must.SliceLen(t, 2, second.Backend().Peers.Members())
+}
+
+// A running server that another one removes logs it, with what to do. It once had no leader and gave no reason. A
+// server that leaves logs nothing.
+func TestCluster_removed(t *testing.T) {
+	t.Parallel()
+	logs := map[string]*logBuffer{"s1": {}, "s2": {}, "s3": {}}
+	w := newServers(t, 3, func(c *agent.Config) {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Name: c.Name, Level: hclog.Info, Output: logs[c.Name]})
+	})
+	leader := w.leader()
+	removed := w.others(leader)[0]
+	must.NoError(t, api(t, leader).Servers().Remove(t.Context(), removed.Name()))
+	const line = "this server was removed from its cluster"
+	eventually(t, "the removed server logs it", func() bool { return logs[removed.Name()].has(line) })
+	must.NoError(t, leader.Leave(t.Context()))
+	must.False(t, logs[leader.Name()].has(line))
 }
 
 // A server that restarts at another address keeps its name and updates its address.

@@ -24,6 +24,7 @@ const (
 	pathPromise = "/internal/promise"
 	pathJoin    = "/internal/join"
 	pathRemove  = "/internal/remove"
+	pathRemoved = "/internal/removed"
 	pathDigest  = "/internal/digest"
 	pathVerdict = "/internal/verdict"
 	pathSession = "/internal/session"
@@ -92,6 +93,9 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 	answer(mux, a, pathRemove, a.onLeader(func(ctx context.Context, s serverRef) error {
 		return a.peers().Remove(ctx, s.ID)
 	}))
+	answer(mux, a, pathRemoved, func(_ context.Context, s serverRef) (serverInfo, error) { // older servers answer 404
+		return a.info(), a.membership.removed(s.ID)
+	})
 	answer(mux, a, pathDigest, func(ctx context.Context, q digestRequest) (stateDigest, error) { return a.digests.at(ctx, q.At) })
 	answer(mux, a, pathVerdict, func(_ context.Context, v verdict) (verdict, error) {
 		err := checkVerdict(v)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 )
 
 // joinInterval is the wait between two rounds of requests to find or leave a cluster.
@@ -36,6 +38,8 @@ type membership struct {
 	promised string
 	// cluster is the id of the cluster that the server is in or joins, or empty; guarded by mu.
 	cluster string
+	// leaves reports whether the server itself leaves its cluster; guarded by mu.
+	leaves bool
 }
 
 func newMembership(a *Agent) *membership {
@@ -72,6 +76,30 @@ func (m *membership) member() bool {
 	return slices.ContainsFunc(m.agent.peers().configuration().Servers, func(s raft.Server) bool {
 		return string(s.ID) == m.agent.Name() && string(s.Address) == m.agent.ServerAddr()
 	})
+}
+
+// notifyRemoved notifies a server of its removal: raft sends it no more entries, perhaps not even the one
+// that removed it. A server that does not answer now is not notified.
+func (m *membership) notifyRemoved(removed raft.Server) {
+	a := m.agent
+	_, err := requestInfo(a.life, a, string(removed.Address), pathRemoved, serverRef{ID: string(removed.ID)})
+	if err != nil {
+		a.config.Logger.Info("a removed server was not notified of its removal", "server", removed.ID, "error", err)
+	}
+}
+
+// removed logs that another server has removed this one from its cluster, unless this one leaves.
+func (m *membership) removed(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case name != m.agent.Name():
+		return failure.Newf(http.StatusConflict, "this server is %s", m.agent.Name())
+	case !m.leaves:
+		m.agent.config.Logger.Error("this server was removed from its cluster: it gets no more entries, and has no leader. " +
+			"Stop it. If it starts again with its data, it may join again. If it must not return, delete its data directory")
+	}
+	return nil
 }
 
 // round requests the cluster of every candidate, and joins the first one. If no candidate has one, and
@@ -242,6 +270,9 @@ func (m *membership) recordPromise(p promise) error {
 // leave removes the server from its cluster.
 func (m *membership) leave(ctx context.Context) error {
 	m.stopSearch() // otherwise the server would rejoin at once
+	m.mu.Lock()
+	m.leaves = true
+	m.mu.Unlock()
 	a := m.agent
 	var err error
 	for m.hasPeers() {

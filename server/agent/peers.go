@@ -141,12 +141,9 @@ func (p peers) Remove(ctx context.Context, id string) error {
 		return httpapi.ErrNotLeader
 	}
 	members := p.configuration().Servers
-	known := false
-	for _, s := range members {
-		known = known || string(s.ID) == id
-	}
+	at := slices.IndexFunc(members, func(s raft.Server) bool { return string(s.ID) == id })
 	switch {
-	case !known:
+	case at < 0:
 		return fmt.Errorf("no server has the id %s: %w", id, httpapi.ErrNotFound)
 	case len(members) == 1:
 		return errors.New("the last server of a cluster cannot be removed")
@@ -160,6 +157,7 @@ func (p peers) Remove(ctx context.Context, id string) error {
 		return fmt.Errorf("removing server %s: %w", id, err)
 	}
 	p.agent.config.Logger.Info("a server was removed", "server", id)
+	p.agent.running.Go(func() { p.agent.membership.notifyRemoved(members[at]) })
 	return nil
 }
 
