@@ -18,7 +18,7 @@ import (
 // readRaftConfiguration answers GET /v1/operator/raft/configuration: voters and non-voters. It requests
 // the status of each of them.
 func readRaftConfiguration(q *request) error {
-	w := wire.RaftConfiguration{Servers: []wire.RaftServer{}}
+	w := wire.RaftConfiguration{Servers: []wire.RaftServer{}, Cluster: q.backend.Peers.Cluster()}
 	members := q.backend.Peers.Survey(q.Context())
 	newest := newestEntry(members)
 	for _, m := range members {

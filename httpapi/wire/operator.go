@@ -66,6 +66,8 @@ type RaftConfiguration struct {
 	Index   uint64
 	// ClusterVersion is the version of the entries that the servers may write. Ours.
 	ClusterVersion uint64
+	// Cluster is the id of the cluster, or empty if the server is in none or has an older build. Ours.
+	Cluster string
 }
 
 // RaftServer is one server of the raft configuration.
