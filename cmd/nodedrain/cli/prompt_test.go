@@ -7,28 +7,30 @@ import (
 	"github.com/shoenig/test/must"
 )
 
-// Only the exact answer "y" confirms.
+// Only the exact answer "y" confirms. A command that was not confirmed once exited with 0, so that a script
+// without a terminal did not detect it.
 func TestConfirmed(t *testing.T) {
 	t.Parallel()
 	const (
 		cancelled = "sure? Canceling drain toggle\n"
 		almost    = "sure? For confirmation, an exact ‘y’ is required.\n"
-		nothing   = "No confirmation detected. For confirmation, an exact 'y' is required.\n"
+		nothing   = "sure? No confirmation detected. For confirmation, an exact 'y' is required.\n"
+		refused   = "nothing was changed: the answer was not \"y\"; -yes skips the question\n"
 	)
 	for answer, want := range map[string]struct {
 		code      int
 		out, errs string
 	}{
 		"y\n":     {-1, "sure? ", ""},
-		"Y\n":     {1, "sure? ", nothing},
 		"y":       {-1, "sure? ", ""},
-		"\n":      {0, cancelled, ""},
-		"":        {0, cancelled, ""},
-		"n\n":     {0, cancelled, ""},
-		"never\n": {0, cancelled, ""},
-		"yes\n":   {0, almost, ""},
-		"yo\n":    {0, almost, ""},
-		"ok\n":    {1, "sure? ", nothing},
+		"Y\n":     {1, nothing, refused},
+		"\n":      {1, cancelled, refused},
+		"":        {1, cancelled, "nothing was changed: the input ended before an answer; -yes skips the question\n"},
+		"n\n":     {1, cancelled, refused},
+		"never\n": {1, cancelled, refused},
+		"yes\n":   {1, almost, refused},
+		"yo\n":    {1, almost, refused},
+		"ok\n":    {1, nothing, refused},
 	} {
 		var out, errs strings.Builder
 		c := Base{Stdio: Stdio{In: strings.NewReader(answer), Out: &out, Errs: &errs}}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -62,8 +61,10 @@ func (f *recoverFlags) run(c *cli.Call) error {
 	if f.discard {
 		question = "Move aside all data of this server? [y/N]"
 	}
-	if !f.yes && c.Confirm(question, "Cancelling recovery") != nil {
-		return errors.New("nothing was changed")
+	if !f.yes {
+		if err := c.Confirm(question, "Cancelling recovery"); err != nil {
+			return err
+		}
 	}
 	if f.discard {
 		return discard(&c.Base, f.dataDir)
