@@ -72,13 +72,15 @@ func saveAs(name string, save func(io.Writer) error) (found *contents, err error
 
 // SnapshotRestore is "nodedrain operator snapshot restore".
 func SnapshotRestore() *cli.Command {
-	var yes bool
+	var f restoreFlags
 	return &cli.Command{
 		Short: "Replace the state of the servers with that of a file",
 		Description: `
   Replaces the state of all servers with the one in FILE. Every change after the file was
   saved is lost. The command shows the content of the file, and requires a confirmation.
-  The servers verify the file before they change anything.
+  The servers verify the file before they change anything. If the file is of another
+  cluster, the command shows the ids of both, and -yes needs -other-cluster too. A cluster
+  that began anew has another id than before.
 
   Drains that ran when the file was saved continue with the deadlines they had then. If
   its deadline has passed, a drain stops the rest of the allocations on its node at once.
@@ -87,22 +89,24 @@ func SnapshotRestore() *cli.Command {
   later: their clients stop them.
 `,
 		Args: "FILE", Connects: true,
-		Options: cli.Options{cli.Flag(&yes, "yes", "Skip the confirmation.")},
-		Run:     func(c *cli.Call) error { return restore(c, c.Args[0], yes) },
+		Options: cli.Options{
+			cli.Flag(&f.yes, "yes", "Skip the confirmation."),
+			cli.Flag(&f.otherCluster, "other-cluster", "With -yes: also restore the file of another cluster."),
+		},
+		Run: func(c *cli.Call) error { return f.restore(c, c.Args[0]) },
 	}
 }
 
-func restore(c *cli.Call, name string, yes bool) error {
+// restoreFlags are its flags.
+type restoreFlags struct{ yes, otherCluster bool }
+
+func (f *restoreFlags) restore(c *cli.Call, name string) error {
 	found, err := inspect(name)
 	if err != nil {
 		return cli.Errorf("Error restoring snapshot: %v", err)
 	}
-	if !yes {
-		found.write(c.Out, time.Now())
-		const question = "\nReplace the state of all servers with this one? Every later change is lost. [y/N]"
-		if err := c.Confirm(question, "Cancelling snapshot restore"); err != nil {
-			return err
-		}
+	if err := f.confirm(c, found); err != nil {
+		return err
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -115,6 +119,36 @@ func restore(c *cli.Call, name string, yes bool) error {
 	}
 	fmt.Fprintf(c.Out, "Restored the state of index %d: the servers have it at index %d\n", found.meta.Index, index)
 	return nil
+}
+
+// confirm shows what a file would restore, and requires an answer or flags.
+func (f *restoreFlags) confirm(c *cli.Call, found *contents) error {
+	servers, err := c.API.Servers().RaftConfiguration(c.Ctx)
+	if err != nil {
+		return cli.Errorf("Error querying servers: %v", err)
+	}
+	clusters := otherCluster(found.meta.Cluster, servers.Cluster)
+	switch {
+	case f.yes && clusters != "" && !f.otherCluster:
+		return cli.Errorf("Error restoring snapshot: %s: %s. Nothing was changed: -yes restores it only with -other-cluster", found.name, clusters)
+	case f.yes:
+		return nil
+	}
+	found.write(c.Out, time.Now())
+	question := "Replace the state of all servers with this one? Every later change is lost. [y/N]"
+	if clusters != "" {
+		question = "Warning: " + clusters + ".\n" + question
+	}
+	return c.Confirm("\n"+question, "Cancelling snapshot restore")
+}
+
+// otherCluster names the clusters of a file and of the servers if they differ, otherwise it is empty. The id of
+// either may be unknown.
+func otherCluster(file, servers string) string {
+	if file == "" || servers == "" || file == servers {
+		return ""
+	}
+	return fmt.Sprintf("the file is of cluster %s, and the servers are of cluster %s", cli.SingleLine(file), cli.SingleLine(servers))
 }
 
 // SnapshotInspect is "nodedrain operator snapshot inspect".
