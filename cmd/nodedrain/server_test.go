@@ -41,7 +41,7 @@ func TestServer_mistakes(t *testing.T) {
 		{"server -data-dir x -log-level loud", `-log-level is "loud" and must be trace, debug, info, warn, error or off`},
 		{"server -data-dir x -tokens testdata/none", "tokens file testdata/none"},
 		{"server -data-dir x -cert testdata/none -key testdata/none", "testdata/none"},
-		{"server -data-dir x -http nowhere", "agent: Config.HTTPAddr: address nowhere: missing port in address"},
+		{"server -data-dir x -http nowhere", "-http: address nowhere: missing port in address"},
 		{"server -data-dir x -http 0.0.0.0:0", "every host could drain nodes at 0.0.0.0:0"},
 	})
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -19,25 +20,29 @@ func Members() *cli.Command {
   cluster versions that it understands. Then it shows the cluster version. The leader
   raises it when every server understands a higher one.
 
-  The server at -address contacts the others. The command works without a leader. It then
-  shows how many voters answer and how many a leader needs. For a server that does not
-  answer, it shows the time since the leader's last contact with it. A new leader counts
-  from its election. Without a leader, only the contact with the last leader is known.
+  The server at -address contacts the others. If that server has no leader, the command
+  uses the next address. If no address has a leader, it shows how many voters answer the
+  last one and how many a leader needs. For a server that does not answer, it shows the
+  time since the leader's last contact with it. A new leader counts from its election.
+  Without a leader, only the contact with the last leader is known.
 `,
 		Connects: true, Formats: true, Run: members,
 	}
 }
 
 func members(c *cli.Call) error {
-	servers, err := c.API.Servers().RaftConfiguration(c.Ctx)
+	servers, err := readServers(c)
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying servers: %v", err)
 	case c.Raw():
 		return c.PrintRaw(servers)
 	}
-	memberTable(servers.Servers, time.Now()).Write(c.Out)
-	if line := leaderless(servers.Servers); line != "" {
+	memberTable(servers, time.Now()).Write(c.Out)
+	if unsurveyed(servers) {
+		fmt.Fprintln(c.Out, "\nThe server that answered has an older build, which does not report whether the others answer. Use -address of an upgraded server.")
+	}
+	if line := leaderless(servers); line != "" {
 		fmt.Fprintln(c.Out, "\n"+line)
 	}
 	fmt.Fprintf(c.Out, "\nCluster version %d\n", servers.ClusterVersion)
@@ -47,13 +52,41 @@ func members(c *cli.Call) error {
 	return nil
 }
 
-func memberTable(servers []wire.RaftServer, now time.Time) *cli.Table {
+// readServers reads the servers from the first address whose server has a leader: one that is cut off reports
+// the others as dead. Without a leader anywhere the last answer counts.
+func readServers(c *cli.Call) (servers *wire.RaftConfiguration, err error) {
+	for tried := []string{}; !slices.Contains(tried, c.API.Address()); {
+		tried = append(tried, c.API.Address()) // an answer without a leader changes the address
+		found, err := c.API.Servers().RaftConfiguration(c.Ctx)
+		switch {
+		case err != nil && servers == nil:
+			return nil, err
+		case err != nil:
+			return servers, nil
+		}
+		if servers = found; leaderless(servers) == "" {
+			break
+		}
+	}
+	return servers, nil
+}
+
+// unsurveyed reports whether the server that answered is of an older build, which contacts no others. A newer one
+// always answers itself.
+func unsurveyed(servers *wire.RaftConfiguration) bool {
+	return servers.Cluster == "" && !slices.ContainsFunc(servers.Servers, func(s wire.RaftServer) bool { return s.Alive })
+}
+
+func memberTable(servers *wire.RaftConfiguration, now time.Time) *cli.Table {
+	old := unsurveyed(servers)
 	t := cli.NewTable("Name", "Address", "State", "Voter", "Started", "Behind", "Build", "Versions")
-	for i := range servers {
-		s := &servers[i]
+	for i := range servers.Servers {
+		s := &servers.Servers[i]
 		state, started, behind, build, versions := "follower", "unknown", "unknown", "unknown", "unknown"
 		switch {
-		case !s.Alive:
+		case old && !s.Leader:
+			state = "unknown"
+		case !old && !s.Alive:
 			state = "no answer, since unknown"
 			if !s.LastContact.IsZero() {
 				state = "no answer for " + cli.Rough(now.Sub(s.LastContact.Time))
@@ -72,12 +105,13 @@ func memberTable(servers []wire.RaftServer, now time.Time) *cli.Table {
 	return t
 }
 
-// leaderless returns what a cluster without a leader lacks, or empty if a leader answers.
-func leaderless(servers []wire.RaftServer) string {
-	voters, alive := 0, 0
-	for i := range servers {
-		switch s := &servers[i]; {
-		case s.Leader && s.Alive:
+// leaderless returns what the server that answered lacks if it has no leader, otherwise empty. Other servers may
+// have one.
+func leaderless(servers *wire.RaftConfiguration) string {
+	voters, alive, old := 0, 0, unsurveyed(servers)
+	for i := range servers.Servers {
+		switch s := &servers.Servers[i]; {
+		case s.Leader && (s.Alive || old):
 			return ""
 		case s.Voter && s.Alive:
 			alive++
@@ -87,11 +121,14 @@ func leaderless(servers []wire.RaftServer) string {
 		}
 	}
 	needed := voters/2 + 1
-	text := fmt.Sprintf("No leader: %d of %s answer, and a leader needs %d.", alive, cli.Count(voters, "voter"), needed)
+	if old {
+		return "This server has no leader."
+	}
+	text := fmt.Sprintf("This server has no leader: %d of %s answer it, and a leader needs %d.", alive, cli.Count(voters, "voter"), needed)
 	if alive >= needed {
 		return text + " They elect one soon if they reach each other."
 	}
-	return text + " Start the servers that do not answer."
+	return text + " Start the servers that do not answer. If they run, this one is cut off: use -address of another server."
 }
 
 // stateLines returns which servers have another state than the others.
@@ -131,15 +168,23 @@ func Join() *cli.Command {
 
 // Remove is "nodedrain server remove".
 func Remove() *cli.Command {
+	var yes bool
 	return &cli.Command{
 		Short: "Remove a server",
 		Description: `
   Removes a server from its cluster: it no longer votes and gets no more entries. Use
   this command for a server that will not return. A majority of the servers must be
-  running, because the removal is a raft entry.
+  running, because the removal is a raft entry. The command shows how many voters remain
+  and how many failures they tolerate, and requires a confirmation.
 `,
 		Args: "NAME", Connects: true,
+		Options: cli.Options{cli.Flag(&yes, "yes", "Skip the confirmation.")},
 		Run: func(c *cli.Call) error {
+			if !yes {
+				if err := confirmRemoval(c, c.Args[0]); err != nil {
+					return err
+				}
+			}
 			if err := c.API.Servers().Remove(c.Ctx, c.Args[0]); err != nil {
 				return cli.Errorf("Error removing server: %v", err)
 			}
@@ -147,4 +192,50 @@ func Remove() *cli.Command {
 			return nil
 		},
 	}
+}
+
+// confirmRemoval shows what remains without a server, and requires an answer. A removal that the servers refuse
+// needs none.
+func confirmRemoval(c *cli.Call, name string) error {
+	servers, err := readServers(c)
+	if err != nil {
+		return cli.Errorf("Error querying servers: %v", err)
+	}
+	is := func(s wire.RaftServer) bool { return s.ID == name }
+	if !slices.ContainsFunc(servers.Servers, is) || len(servers.Servers) == 1 {
+		return nil
+	}
+	fmt.Fprintln(c.Out, removalText(servers, name))
+	return c.Confirm(fmt.Sprintf("Remove server %q from the cluster? [y/N]", name), "Cancelling server removal")
+}
+
+// removalText describes a server and the voters that remain without it.
+func removalText(servers *wire.RaftConfiguration, name string) string {
+	text := fmt.Sprintf("Server %q", name)
+	voters, alive := 0, 0
+	for _, s := range servers.Servers {
+		switch {
+		case s.ID == name && s.Leader && s.Alive:
+			text += " leads"
+		case s.ID == name && s.Alive:
+			text += " answers"
+		case s.ID == name && !unsurveyed(servers):
+			text += " does not answer"
+		case s.ID != name && s.Voter:
+			voters++
+			if s.Alive {
+				alive++
+			}
+		}
+	}
+	needed := voters/2 + 1
+	if unsurveyed(servers) {
+		return fmt.Sprintf("%s: without it the cluster has %s. If all of them run, it tolerates %s.",
+			text, cli.Count(voters, "voter"), cli.Count(voters-needed, "failure"))
+	}
+	text += fmt.Sprintf(". Without it the cluster has %s, of which %d answer", cli.Count(voters, "voter"), alive)
+	if alive < needed {
+		return fmt.Sprintf("%s. It needs %d, so it would have no leader.", text, needed)
+	}
+	return fmt.Sprintf("%s. It then tolerates %s.", text, cli.Count(alive-needed, "failure"))
 }

@@ -59,9 +59,9 @@ func (f *flags) run(c *cli.Call) error {
 	case errors.Is(err, cluster.ErrVersion), errors.Is(err, datadir.ErrUnsafe):
 		return refuse(c, err)
 	case errors.Is(err, agent.ErrPeerAccess):
-		return fmt.Errorf("%w; %s", err, peerAccessRemedy)
+		return fmt.Errorf("%w; %s", inFlags(err), peerAccessRemedy)
 	case err != nil:
-		return err
+		return inFlags(err)
 	}
 	fmt.Fprintf(c.Out, "Server %s serves its API at %s\n", s.agent.Name(), s.url)
 	s.untilEnded(c.Ctx)
@@ -74,6 +74,22 @@ func (f *flags) run(c *cli.Call) error {
 	}
 	return nil
 }
+
+// flagError is an error of the configuration in the words of the command line.
+type flagError struct{ error }
+
+// inFlags returns an error of the agent with the names of flags instead of those of the configuration's fields.
+func inFlags(err error) error { return flagError{err} }
+
+func (e flagError) Error() string {
+	return strings.NewReplacer(
+		"a Config.HTTPTLS that demands certificates", "-ca with -cert and -key", "Config.Access", "-tokens", "Config.AllowInsecure", "-insecure",
+		"Config.HTTPAddr", "-http", "Config.ServerAddr", "-bind", "Config.Advertise", "-advertise", "Config.Name", "-name",
+		"Config.BootstrapExpect", "-bootstrap-expect", "Config.Conns", "-max-conns",
+	).Replace(strings.TrimPrefix(e.error.Error(), "agent: "))
+}
+
+func (e flagError) Unwrap() error { return e.error }
 
 // peerAccessRemedy is what to do after [agent.ErrPeerAccess].
 const peerAccessRemedy = "give every server -ca, -cert and -key, or, if all servers run on this machine at loopback addresses, " +
