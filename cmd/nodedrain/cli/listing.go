@@ -60,6 +60,9 @@ func (l *Lister[Stub, Object]) show(c *Call, f *StatusFlags) error {
 	if err != nil {
 		return Errorf("Error querying %ss: %v", l.Noun, err)
 	}
+	if len(stubs) == 0 {
+		c.WarnUnmatched(f.filter, l.Noun)
+	}
 	hidden := 0
 	if l.Old != nil && !f.All {
 		before := len(stubs)
@@ -78,6 +81,14 @@ func (l *Lister[Stub, Object]) show(c *Call, f *StatusFlags) error {
 		fmt.Fprintf(c.Out, "%s left out; -all lists them\n", Count(hidden, "ended "+l.Noun))
 	}
 	return nil
+}
+
+// WarnUnmatched warns that a filter selected nothing: a script cannot distinguish that from a misspelled key. The
+// servers refuse an unknown field, but they accept every key of a map.
+func (c *Base) WarnUnmatched(filter, noun string) {
+	if filter != "" {
+		c.Warn(fmt.Sprintf("no %s matches the filter; a key of a map that no %s has, such as a misspelled one, matches none", noun, noun))
+	}
 }
 
 // Named reads the object with this id, or the only one whose id begins with it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -69,7 +70,7 @@ func planJob(c *cli.Call) error {
 // planRequest returns the id of the job in a registration, and the body that plans it.
 func planRequest(file string, registration json.RawMessage) (id string, body json.RawMessage, err error) {
 	var request wire.JobPlanRequest
-	if err := json.Unmarshal(registration, &request); err != nil {
+	if err := jsonbody.Decode(registration, &request); err != nil { // as the servers, which name the place
 		return "", nil, cli.Errorf("Error reading job: %s: %v", file, err)
 	}
 	if request.Job == nil || request.Job.ID == nil || *request.Job.ID == "" {

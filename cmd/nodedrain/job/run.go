@@ -24,8 +24,8 @@ func Run() *cli.Command {
 		Description: `
   Registers the job in FILE, or its next version, and waits until the scheduler has
   evaluated it. FILE is JSON: a job, or an object with the job as "Job", as for the API.
-  "-" means the standard input. The command cannot read HCL. docs/operators.md has an
-  example.
+  "-" means the standard input. The command cannot read HCL: "nomad job run -output"
+  converts it to JSON. docs/operators.md has an example.
 `,
 		Exits: `
   0   The job is registered. Without -detach: every allocation is placed.
@@ -131,6 +131,17 @@ func enforcing(registration json.RawMessage, index string) (json.RawMessage, err
 	return json.Marshal(body)
 }
 
+// hclRemedy returns how to convert a file that is no JSON and may be HCL, or empty.
+func hclRemedy(text []byte, file string) string {
+	if begin := bytes.TrimSpace(text); len(begin) == 0 || begin[0] == '{' || begin[0] == '[' {
+		return ""
+	}
+	if file == "-" {
+		file = "FILE"
+	}
+	return fmt.Sprintf(". If it is HCL, convert it first: nomad job run -output %s > job.json", file)
+}
+
 // jobBody reads the request from a file, or from the input.
 func jobBody(c *cli.Call, file string) (json.RawMessage, error) {
 	text, err := c.ReadFile(file)
@@ -139,7 +150,7 @@ func jobBody(c *cli.Call, file string) (json.RawMessage, error) {
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keys); err != nil {
-		return nil, cli.Errorf("Error reading job: %s is not a JSON object: %v", file, err)
+		return nil, cli.Errorf("Error reading job: %s is not a JSON object: %v%s", file, err, hclRemedy(text, file))
 	}
 	for key := range keys {
 		if strings.EqualFold(key, "Job") {

@@ -8,16 +8,18 @@ import (
 
 // Stop is "nodedrain job stop".
 func Stop() *cli.Command {
-	var purge, yes bool
+	var purge, yes, detach bool
 	return &cli.Command{
 		Short: "Stop a job",
 		Description: `
   Stops a job: its allocations stop and get no replacement. JOB is the job's id or a
-  prefix of it.
+  prefix of it. The command prints the evaluation and does not wait for it: see "eval
+  status".
 `,
 		Args: "JOB", Connects: true,
 		Options: cli.Options{
 			cli.Flag(&purge, "purge", "Delete the job, its allocations and its evaluations."),
+			cli.Flag(&detach, "detach", "Accepted for compatibility: the command never waits for the scheduler."),
 			cli.Flag(&yes, "yes", "Skip the confirmation when JOB is a prefix."),
 		},
 		Run: func(c *cli.Call) error {

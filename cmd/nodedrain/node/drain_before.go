@@ -10,7 +10,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -39,8 +38,8 @@ func nodeText(node *wire.Node) string {
 // drainLine returns a running drain in one line: its limit, its start, who set it and why.
 func drainLine(d *wire.Drain) string {
 	text := cli.LimitText(d.Strategy) + ", started " + cli.Clock(d.Strategy.StartedAt)
-	if d.UpdatedBy != "" && d.UpdatedBy != httpapi.AnonymousName {
-		text += fmt.Sprintf(", set by %q", d.UpdatedBy)
+	if by := author(d.UpdatedBy); by != "" {
+		text += fmt.Sprintf(", set by %q", by)
 	}
 	if meta := cli.PairsText(d.Meta); meta != "" {
 		text += ", " + meta

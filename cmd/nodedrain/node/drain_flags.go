@@ -86,8 +86,8 @@ func (f *drainFlags) conflict(nodes int) string {
 		return "The -monitor flag cannot be used with the '-enable' or '-disable' flags"
 	case !f.monitor && f.enable == f.disable:
 		return "Either the '-enable' or '-disable' flag must be set, unless using '-monitor'"
-	case f.self && nodes != 0 || !f.self && nodes != 1:
-		return nodeOrSelf
+	case nodeOrSelf(nodes, f.self) != "":
+		return nodeOrSelf(nodes, f.self)
 	case f.disable && (strategy || f.ignoreSystem):
 		return "-disable can't be combined with flags configuring drain strategy"
 	case f.deadline != "" && (f.force || f.noDeadline):

@@ -36,16 +36,27 @@ func selfFlag(self *bool) cli.Option {
 	return cli.Flag(self, "self", "Use the node of the agent at -address.")
 }
 
-// nodeOrSelf is the error of a command line with both a node and -self, or with neither.
-const nodeOrSelf = "Node ID must be specified if -self isn't being used"
+// nodeOrSelf returns the error of a command line without a node, with several, or with both a node and -self,
+// otherwise it is empty.
+func nodeOrSelf(nodes int, self bool) string {
+	switch {
+	case self && nodes > 0:
+		return "-self and a node are mutually exclusive"
+	case !self && nodes == 0:
+		return "Node ID must be specified if -self isn't being used"
+	case nodes > 1:
+		return fmt.Sprintf("This command takes one node, and the command line has %d", nodes)
+	}
+	return ""
+}
 
 func (f *eligibilityFlags) run(c *cli.Call) error {
 	const doing = "Error updating scheduling eligibility"
-	switch {
-	case f.enable == f.disable:
+	if f.enable == f.disable {
 		return c.UsageError("Either the '-enable' or '-disable' flag must be set")
-	case f.self == (len(c.Args) == 1) || len(c.Args) > 1:
-		return c.UsageError(nodeOrSelf)
+	}
+	if text := nodeOrSelf(len(c.Args), f.self); text != "" {
+		return c.UsageError(text)
 	}
 	node, err := c.Only(doing)
 	if err != nil {

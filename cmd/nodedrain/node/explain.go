@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -40,8 +41,8 @@ type explainFlags struct{ self, verbose bool }
 
 func (f *explainFlags) run(c *cli.Call) error {
 	const doing = "Error explaining drain"
-	if f.self == (len(c.Args) == 1) || len(c.Args) > 1 {
-		return c.UsageError(nodeOrSelf)
+	if text := nodeOrSelf(len(c.Args), f.self); text != "" {
+		return c.UsageError(text)
 	}
 	node, err := c.Only(doing)
 	if err != nil {
@@ -124,16 +125,24 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
 	}
 	if !d.ConfirmedAt.IsZero() {
 		f.Add("Confirmed", cli.Clock(d.ConfirmedAt))
-		f.AddAny("Confirmed By", d.ConfirmedBy)
+		f.AddAny("Confirmed By", author(d.ConfirmedBy))
 	}
-	f.AddAny("By", d.UpdatedBy)
+	f.AddAny("By", author(d.UpdatedBy))
 	f.AddAny("Meta", cli.PairsText(d.Meta))
 	return &f
 }
 
+// author returns who set a drain, or empty without access control.
+func author(name string) string {
+	if name == httpapi.AnonymousName {
+		return ""
+	}
+	return name
+}
+
 // stagesText returns the number of allocations left in each stage.
 func stagesText(p *wire.DrainProgress) string {
-	text := fmt.Sprintf("%d consumers, %d system, %d storage plugins", p.Left.Consumers, p.Left.System, p.Left.StoragePlugins)
+	text := fmt.Sprintf("%s, %d system, %s", cli.Count(p.Left.Consumers, "consumer"), p.Left.System, cli.Count(p.Left.StoragePlugins, "storage plugin"))
 	if p.Ignored > 0 {
 		text += fmt.Sprintf("; %d left by request", p.Ignored)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -28,4 +29,14 @@ func TestNodeExplain_waits(t *testing.T) {
 	}}
 	must.Eq(t, `waits for volume default/data; task "plugin" waits for volume`, detailCell(held), must.Sprint("the volume is named once"))
 	must.Eq(t, "grace until "+cli.Clock(wire.NewTime(now)), cli.WaitText(&wire.TaskWait{For: "grace", Until: wire.NewTime(now)}, now), must.Sprint("the grace is over"))
+}
+
+// One allocation is no plural. Without access control a drain has no author.
+func TestDrainFacts(t *testing.T) {
+	t.Parallel()
+	p := &wire.DrainProgress{Ignored: 2}
+	p.Left.Consumers, p.Left.StoragePlugins = 1, 1
+	must.Eq(t, "1 consumer, 0 system, 1 storage plugin; 2 left by request", stagesText(p))
+	must.Eq(t, "", author(httpapi.AnonymousName))
+	must.Eq(t, "ops", author("ops"))
 }

@@ -73,6 +73,9 @@ func (f *statusFlags) list(c *cli.Call) error {
 	if err != nil {
 		return cli.Errorf("Error querying node status: %v", err)
 	}
+	if len(stubs) == 0 {
+		c.WarnUnmatched(f.filter, "node")
+	}
 	switch {
 	case c.Raw():
 		return c.PrintRaw(stubs)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -38,8 +39,8 @@ func register(c *cli.Call) error {
 		return cli.Errorf("Error reading volume: %v", err)
 	}
 	volume := new(wire.Volume)
-	if err := json.Unmarshal(text, volume); err != nil {
-		return cli.Errorf("Error reading volume: %s is not a JSON object: %v", file, err)
+	if err := jsonbody.Decode(text, volume); err != nil { // as the servers, which name the place
+		return cli.Errorf("Error reading volume: %s: %v", file, err)
 	}
 	if volume.ID == "" {
 		return cli.Errorf("Error reading volume: %s has no ID", file)
