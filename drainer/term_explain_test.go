@@ -73,7 +73,7 @@ func TestTerm_ExplainsTheWritesOfAnotherDrain(t *testing.T) {
 	r.advance(2 * DefaultRetryBase)
 	got := explain()
 	must.Eq(t, rules.ReasonWaitingForRoom, got.Reason)
-	must.Eq(t, "2 of 2 healthy, max_parallel 1; 1 of the group moving, marks not written: 1; the last 2 writes have failed: no quorum", got.Detail)
+	must.Eq(t, "2 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives, marks not written: 1; the last 2 writes have failed: no quorum", got.Detail)
 	must.Eq(t, 2, got.Attempts)
 	must.Eq(t, errFake, got.LastError)
 
@@ -120,7 +120,7 @@ func TestTerm_ExplainsBehindABarrier(t *testing.T) {
 	r.restart()
 	r.settle()
 	want.Attempts, want.LastError = 1, errFake
-	want.Detail += "; the last 1 writes have failed: no quorum"
+	want.Detail += "; the last write has failed: no quorum"
 	must.Eq(t, want, explain())
 }
 

@@ -46,7 +46,10 @@ func (s *TermState) boundedFrom(now time.Time) time.Time {
 
 // trouble is, as the end of a sentence, why the leader's writes take longer than usual, or empty.
 func (s *TermState) trouble() (text string) {
-	if s.Attempts > 0 {
+	switch {
+	case s.Attempts == 1:
+		text = fmt.Sprintf("; the last write has failed: %v", s.LastError)
+	case s.Attempts > 1:
 		text = fmt.Sprintf("; the last %d writes have failed: %v", s.Attempts, s.LastError)
 	}
 	if s.Stalled != "" {

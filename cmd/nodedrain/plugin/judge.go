@@ -109,7 +109,7 @@ func (f *testFlags) test(c *cli.Call) error {
 		encoder.SetEscapeHTML(false)
 		err = encoder.Encode(out)
 	} else {
-		fmt.Fprintf(c.Out, "\n%d passed, %d failed, %d skipped, %d warnings\n", out.Passed, out.Failed, out.Skipped, out.Warnings)
+		fmt.Fprintf(c.Out, "\n%d passed, %d failed, %d skipped, %s\n", out.Passed, out.Failed, out.Skipped, cli.Count(out.Warnings, "warning"))
 	}
 	if err == nil && out.Failed > 0 {
 		return cli.ExitCode(1)

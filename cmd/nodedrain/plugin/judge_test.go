@@ -192,7 +192,7 @@ func TestPluginTest_warnings(t *testing.T) {
 		"V1 empty      warning  A plugin without a device reports an empty list at once.\n",
 		"\n    contract  An empty list is a fingerprint. Without it the client waits for the plugin.\n" +
 			"    should    A client loses nothing. With -strict this is a failure.\n",
-		"\n4 passed, 0 failed, 0 skipped, 1 warnings\n",
+		"\n4 passed, 0 failed, 0 skipped, 1 warning\n",
 	} {
 		must.StrContains(t, out, want)
 	}
