@@ -124,7 +124,7 @@ func leaderless(servers *wire.RaftConfiguration) string {
 	if old {
 		return "This server has no leader."
 	}
-	text := fmt.Sprintf("This server has no leader: %d of %s answer it, and a leader needs %d.", alive, cli.Count(voters, "voter"), needed)
+	text := fmt.Sprintf("This server has no leader: it reaches %d of %s, and a leader needs %d.", alive, cli.Count(voters, "voter"), needed)
 	if alive >= needed {
 		return text + " They elect one soon if they reach each other."
 	}
@@ -233,7 +233,7 @@ func removalText(servers *wire.RaftConfiguration, name string) string {
 		return fmt.Sprintf("%s: without it the cluster has %s. If all of them run, it tolerates %s.",
 			text, cli.Count(voters, "voter"), cli.Count(voters-needed, "failure"))
 	}
-	text += fmt.Sprintf(". Without it the cluster has %s, of which %d answer", cli.Count(voters, "voter"), alive)
+	text += fmt.Sprintf(". Without it the cluster has %s, %d of them running", cli.Count(voters, "voter"), alive)
 	if alive < needed {
 		return fmt.Sprintf("%s. It needs %d, so it would have no leader.", text, needed)
 	}

@@ -43,10 +43,10 @@ func TestMemberTable(t *testing.T) {
 	must.Eq(t, "", leaderless(listed(leads, follows, dead)))
 	gone := leads
 	gone.Alive = false
-	must.Eq(t, "This server has no leader: 1 of 3 voters answer it, and a leader needs 2. Start the servers that do not answer. "+
+	must.Eq(t, "This server has no leader: it reaches 1 of 3 voters, and a leader needs 2. Start the servers that do not answer. "+
 		"If they run, this one is cut off: use -address of another server.",
 		leaderless(listed(gone, follows, dead, wire.RaftServer{ID: "s5", Alive: true})))
-	must.Eq(t, "This server has no leader: 2 of 3 voters answer it, and a leader needs 2. They elect one soon if they reach each other.",
+	must.Eq(t, "This server has no leader: it reaches 2 of 3 voters, and a leader needs 2. They elect one soon if they reach each other.",
 		leaderless(listed(gone, follows, older)))
 }
 
@@ -78,15 +78,15 @@ func TestRemovalText(t *testing.T) {
 		want    string
 	}{
 		"one of three": {[]wire.RaftServer{server("s1", "l"), server("s2", "a"), server("s3", "a")},
-			`Server "s2" answers. Without it the cluster has 2 voters, of which 2 answer. It then tolerates 0 failures.`},
+			`Server "s2" answers. Without it the cluster has 2 voters, 2 of them running. It then tolerates 0 failures.`},
 		"one of four": {[]wire.RaftServer{server("s1", "l"), server("s2", "a"), server("s3", "a"), server("s4", "a")},
-			`Server "s2" answers. Without it the cluster has 3 voters, of which 3 answer. It then tolerates 1 failure.`},
+			`Server "s2" answers. Without it the cluster has 3 voters, 3 of them running. It then tolerates 1 failure.`},
 		"the leader": {[]wire.RaftServer{server("s1", "a"), server("s2", "l")},
-			`Server "s2" leads. Without it the cluster has 1 voter, of which 1 answer. It then tolerates 0 failures.`},
+			`Server "s2" leads. Without it the cluster has 1 voter, 1 of them running. It then tolerates 0 failures.`},
 		"a dead one": {[]wire.RaftServer{server("s1", "l"), dead, server("s3", "a"), server("s4", "n")},
-			`Server "s2" does not answer. Without it the cluster has 2 voters, of which 2 answer. It then tolerates 0 failures.`},
+			`Server "s2" does not answer. Without it the cluster has 2 voters, 2 of them running. It then tolerates 0 failures.`},
 		"a live one beside a dead one": {[]wire.RaftServer{server("s1", "l"), server("s2", "a"), server("s3", "")},
-			`Server "s2" answers. Without it the cluster has 2 voters, of which 1 answer. It needs 2, so it would have no leader.`},
+			`Server "s2" answers. Without it the cluster has 2 voters, 1 of them running. It needs 2, so it would have no leader.`},
 		"by an older server": {[]wire.RaftServer{server("s1", ""), server("s2", ""), server("s3", "")},
 			`Server "s2": without it the cluster has 2 voters. If all of them run, it tolerates 0 failures.`},
 	} {

@@ -47,7 +47,7 @@ func TestRemove_confirmation(t *testing.T) {
 	run := clitest.Program(cli.Program{"server remove": Remove})
 	code, out, errs := run(t.Context(), "server remove -address "+url+" s2")
 	must.One(t, code)
-	must.Eq(t, `Server "s2" answers. Without it the cluster has 2 voters, of which 2 answer. It then tolerates 0 failures.
+	must.Eq(t, `Server "s2" answers. Without it the cluster has 2 voters, 2 of them running. It then tolerates 0 failures.
 Remove server "s2" from the cluster? [y/N] Cancelling server removal
 `, out)
 	must.Eq(t, "nothing was changed: the input ended before an answer; -yes skips the question\n", errs)
@@ -68,7 +68,7 @@ func TestMembers_nextAddress(t *testing.T) {
 	for address, leaderless := range map[string]bool{cut: true, cut + "," + led: false, led + "," + cut: false, cut + "," + cut: true} {
 		code, out, errs := run(t.Context(), "server members -address "+address)
 		must.Zero(t, code, must.Sprint(errs))
-		const line = "\nThis server has no leader: 1 of 3 voters answer it, and a leader needs 2. "
+		const line = "\nThis server has no leader: it reaches 1 of 3 voters, and a leader needs 2. "
 		if leaderless {
 			must.StrContains(t, out, line)
 		} else {
