@@ -56,7 +56,7 @@ func TestTerm_ExplainsItsWrites(t *testing.T) {
 }
 
 // While the leader cannot write, the reason of an allocation of a second drain, which waits for a
-// mark of the same group, names the writes that fail. It named only "1 of the group moving".
+// mark of the same group, names the writes that fail. It named only "1 of the group leaves or arrives".
 func TestTerm_ExplainsTheWritesOfAnotherDrain(t *testing.T) {
 	t.Parallel()
 	w := fixture.NewCluster(3, 2)
@@ -79,7 +79,7 @@ func TestTerm_ExplainsTheWritesOfAnotherDrain(t *testing.T) {
 
 	r.raft.always = applied
 	r.advance(time.Minute)
-	must.Eq(t, "1 of 2 healthy, max_parallel 1; 1 of the group moving", explain().Detail)
+	must.Eq(t, "1 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives", explain().Detail)
 }
 
 // Status and Reports have every running drain, by node, and agree with Explain.

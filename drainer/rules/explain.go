@@ -58,10 +58,15 @@ func (s *TermState) trouble() (text string) {
 	return text
 }
 
-// unwritten counts, as the end of a sentence, the marks for which an allocation waits and that are
-// not written, with the trouble of their writes. It sets the numbers of the explanation.
-func (s *TermState) unwritten(r *AllocExplanation, marks int) string {
-	if marks == 0 {
+// unwritten counts, as the end of a sentence, the marks that are not written and for which an
+// allocation of the class waits for room, with the trouble of their writes. It sets the numbers of
+// the explanation.
+func (s *TermState) unwritten(r *AllocExplanation, g *explained, class cluster.MarkClass) string {
+	marks := len(g.planned)
+	if takesSlot(class) {
+		marks = len(g.taking)
+	}
+	if r.Reason != ReasonWaitingForRoom || marks == 0 {
 		return ""
 	}
 	r.Attempts, r.LastError = s.Attempts, s.LastError
@@ -131,7 +136,6 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 		r.Ignored += len(e.onNode[s].excluded)
 	}
 	r.Unconfirmed, _ = countUnconfirmed(e.view, n)
-	r.addObserved(&e.term)
 	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
 		r.EndsBy = e.onNode.bound(n, e.term.boundedFrom(e.now), e.policy, e.term.WriteTime())
 	}
@@ -141,6 +145,7 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 			r.Reason = a.Reason
 		}
 	}
+	r.addObserved(&e.term)
 	return r
 }
 
@@ -260,6 +265,7 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 	switch could := g.group.judge(a, n); {
 	case could.class != cluster.MarkNone:
 		e.explainMovable(r, g, n, could.class, here)
+		r.Detail += e.term.unwritten(r, g, could.class)
 	case could.hold == ReasonDisconnected:
 		since := n.StatusChangedAt
 		if n.Reachable() || since.IsZero() {
@@ -304,7 +310,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		g.budget.readSlots()
 		r.Outstanding = sorted(g.budget.slots, g.taking)
 		r.set(ReasonWaitingForRoom, e.heldSince(r.Group, ReasonWaitingForRoom, here),
-			fmt.Sprintf("%s outside the budget under way, the limit is %d", counted(len(g.budget.slots)+len(g.taking), "move"), g.budget.maxSlots())+e.term.unwritten(r, len(g.taking)))
+			fmt.Sprintf("%s outside the budget under way, the limit is %d", counted(len(g.budget.slots)+len(g.taking), "move"), g.budget.maxSlots()))
 		return
 	}
 	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.budget.healthyNow(), g.group.pace.Count, g.group.pace.MaxParallel)
@@ -317,7 +323,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
 		r.Outstanding = sorted(g.census.underway, g.planned)
-		r.set(reason, since, numbers+"; "+underwayText(len(r.Outstanding))+e.term.unwritten(r, len(g.planned)))
+		r.set(reason, since, numbers+"; "+underwayText(len(r.Outstanding)))
 	default:
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.group.pace.Count-g.group.pace.MaxParallel+1))
 	}

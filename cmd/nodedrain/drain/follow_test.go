@@ -231,9 +231,9 @@ func leftAlloc(group, reason, detail string) wire.DrainAlloc {
 func TestFollower_report(t *testing.T) {
 	t.Parallel()
 	var f Follower
-	web := leftAlloc("web", "waiting for room", "3 of 4 healthy, max_parallel 1; 1 of the group moving")
+	web := leftAlloc("web", "waiting for room", "3 of 4 healthy, max_parallel 1; 1 of the group leaves or arrives")
 	must.Eq(t, []string{
-		"Waiting: 2 of default/shop.web: waiting for room: 3 of 4 healthy, max_parallel 1; 1 of the group moving",
+		"Waiting: 2 of default/shop.web: waiting for room: 3 of 4 healthy, max_parallel 1; 1 of the group leaves or arrives",
 		"Waiting: 1 of default/shop.cron: batch running: until done",
 	}, texts(f.updateReport(report(leftAlloc("cron", "batch running", "until done"), web, web, leftAlloc("web", "stopping", "may take 5s")))))
 	must.SliceEmpty(t, f.updateReport(report(web, leftAlloc("cron", "batch running", "until done"))))
