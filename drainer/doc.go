@@ -139,7 +139,7 @@
 //	a node registers again      Keep Drain, LastDrain, eligibility and events. *
 //
 // The leader confirms what time alone confirms: it writes an entry for the nodes of
-// lifecycle.StoppedNodes. The entry that ends a drain confirms first what time confirms by then. *
+// lifecycle.AwaitedStops whose time has come. *
 //
 // Without this, marked allocations leave after a cancel, deadlines move, and the FSM applies marks
 // that were planned for an older strategy.

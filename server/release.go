@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -44,8 +46,8 @@ type releaser struct {
 }
 
 func (r *releaser) step(ctx context.Context, state *statestore.Snapshot, now time.Time) {
-	_, waits := lifecycle.StoppedNodes(state.DrainView(), state.Drains(), now, 0)
-	if !waits && !volumes.AnyExpires(state.WorkView()) {
+	stops := maps.Collect(lifecycle.AwaitedStops(state.DrainView(), state.Nodes(), state.Drains()))
+	if len(stops) == 0 && !volumes.AnyExpires(state.WorkView()) {
 		r.began = now
 		return
 	}
@@ -59,7 +61,9 @@ func (r *releaser) step(ctx context.Context, state *statestore.Snapshot, now tim
 			r.logger.Warn("claims of volumes on unreachable nodes could not be freed, and the leader retries", "claims", len(changes), "error", err)
 		}
 	}
-	if nodes, _ := lifecycle.StoppedNodes(state.DrainView(), state.Drains(), now, shims.MaxConfirmedNodes); len(nodes) > 0 {
+	maps.DeleteFunc(stops, func(_ cluster.NodeID, at time.Time) bool { return now.Before(at) })
+	if nodes := slices.Sorted(maps.Keys(stops)); len(nodes) > 0 {
+		nodes = nodes[:min(len(nodes), shims.MaxConfirmedNodes)]
 		switch _, _, err := shims.Apply(ctx, r.leader.own, &shims.ConfirmStops{At: now, Nodes: nodes}); {
 		case err == nil:
 			r.logger.Info("confirmed the ends of lost allocations: their nodes have stopped them by themselves", "nodes", len(nodes))

@@ -38,9 +38,6 @@ func (*NodesDrainComplete) responds(CompletionsApplied) {}
 func (*NodesDrainComplete) check() error                { return nil }
 
 func (m *NodesDrainComplete) apply(txn *statestore.Txn) Response {
-	for _, c := range m.Completions.Completions {
-		txn.ConfirmStops(c.Node, m.At)
-	}
 	ended, refused := rules.RecheckCompletions(txn.State().DrainView(), &m.Completions)
 	if txn.State().ClusterVersion() < cluster.VersionOfConfirmation {
 		for i, e := range ended {

@@ -19,8 +19,7 @@ var (
 
 // ConfirmStops confirms the ends of the lost allocations that a node must have stopped by now: see
 // [cluster.ConfirmableAt]. It lowers the counts of the records that count them. Below
-// [cluster.VersionOfConfirmation] it does nothing. A drain ends after this call for its node, so its
-// record does not count what time has confirmed.
+// [cluster.VersionOfConfirmation] it does nothing.
 func (t *Txn) ConfirmStops(id cluster.NodeID, now time.Time) {
 	confirmations{&t.rows}.stopped(id, now)
 }

@@ -46,7 +46,6 @@ func (w *world) lose(ids ...cluster.AllocID) {
 func (w *world) end() *cluster.Drain {
 	d := w.snap().Node("n1").Drain
 	w.write(func(x *statestore.Txn) {
-		x.ConfirmStops("n1", w.now)
 		ended, refused := rules.RecheckCompletions(x.State().DrainView(), &rules.Completions{At: w.now, Completions: []rules.Completion{
 			{Node: "n1", Drain: d.ID, Revision: d.Revision},
 		}})

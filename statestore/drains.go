@@ -65,7 +65,6 @@ func nodeInDrain(t *tables, id cluster.DrainID) *cluster.Node {
 
 // cancelDrain ends the node's drain on the operator's request.
 func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainResult {
-	t.ConfirmStops(n.ID, u.At)
 	c := lifecycle.CancelDrain(t.State().DrainView(), n, u, t.rows.written.index)
 	before := make([]*cluster.Allocation, len(c.Withdrawn))
 	for i, a := range c.Withdrawn {

@@ -154,7 +154,6 @@ func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster
 			}
 			continue
 		}
-		t.ConfirmStops(id, at)
 		if record := lifecycle.NodeGone(t.State().DrainView(), n, at, t.rows.written.index); record != nil {
 			record.VolumesLeft = volumesLeft(t, record)
 			t.rows.recordDrain(record)

@@ -47,15 +47,12 @@ type confirmations struct {
 }
 
 // judgeUnconfirmed judges what the record of a drain counts at the end of the drain. It returns the
-// correct count. Time confirms an allocation at the end too.
+// correct count.
 func (c confirmations) judgeUnconfirmed(d *drain, running, record *cluster.Drain) int {
 	var names []cluster.AllocID
 	if counts(c.e.Before) {
-		node := c.e.Before.Node(running.NodeID)
 		for a := range unconfirmed(c.e.After, running) {
-			if at := opinion.StoppedByItself(a, node); at.IsZero() || c.e.At.Before(at) {
-				names = append(names, a.ID)
-			}
+			names = append(names, a.ID)
 		}
 		d.counted.count = len(names) + running.PurgedRunning
 	}
@@ -143,6 +140,8 @@ func (c confirmations) judgeConfirmed(before, after *cluster.Allocation) {
 		return
 	case at.IsZero():
 		f.Why = "no time confirms its end"
+	case c.e.Source != Other:
+		f.Why = "time confirmed it in an entry with the clock of the leader, which may be set forward"
 	case after.ConfirmedAt.Before(at):
 		f.Why = fmt.Sprintf("it was confirmed at %s, and its node has stopped it only at %s", after.ConfirmedAt, at)
 	default:

@@ -51,25 +51,40 @@ func withUnconfirmed(d *cluster.Drain, u cluster.UnconfirmedAllocs) *cluster.Dra
 	return after
 }
 
-// StoppedNodes returns the nodes, at most limit, whose records count allocations that time alone
-// confirms at now: see [cluster.ConfirmableAt]. The leader writes an entry that confirms them.
-// waits reports whether time will confirm an allocation, now or later. It reads all records.
-func StoppedNodes(v rules.View, records iter.Seq[*cluster.Drain], now time.Time, limit int) (nodes []cluster.NodeID, waits bool) {
-	visited := map[cluster.NodeID]bool{}
-	for d := range records {
-		if d.CountUnconfirmed() == 0 || visited[d.NodeID] {
-			continue
+// AwaitedStops yields the nodes with lost allocations that time alone will confirm, each with the earliest
+// of their times: see [cluster.ConfirmableAt]. When it has come, the leader writes an entry that
+// confirms the stops of the node. nodes are all nodes of the state. The nodes of the records are read
+// too, because a node with a record may be deleted.
+//
+// The leader compares with a time that its clock cannot set forward: one that is not later than the time
+// that has passed by a monotonic clock. So the entry that ends a drain confirms nothing.
+func AwaitedStops(v rules.View, nodes iter.Seq[*cluster.Node], records iter.Seq[*cluster.Drain]) iter.Seq2[cluster.NodeID, time.Time] {
+	return func(yield func(cluster.NodeID, time.Time) bool) {
+		for n := range nodes {
+			if !n.Reachable() && !yieldStop(v, n.ID, n, yield) {
+				return
+			}
 		}
-		visited[d.NodeID] = true
-		n, stopped := v.Node(d.NodeID), false
-		for a := range v.Unconfirmed(d.NodeID) {
-			at := cluster.ConfirmableAt(a, n)
-			waits = waits || !at.IsZero()
-			stopped = stopped || !at.IsZero() && !now.Before(at)
-		}
-		if stopped && len(nodes) < limit {
-			nodes = append(nodes, d.NodeID)
+		visited := map[cluster.NodeID]bool{}
+		for d := range records {
+			if d.CountUnconfirmed() == 0 || visited[d.NodeID] || v.Node(d.NodeID) != nil {
+				continue
+			}
+			visited[d.NodeID] = true
+			if !yieldStop(v, d.NodeID, nil, yield) {
+				return
+			}
 		}
 	}
-	return nodes, waits
+}
+
+// yieldStop yields the node, which may be deleted, if time will confirm one of its allocations.
+func yieldStop(v rules.View, id cluster.NodeID, n *cluster.Node, yield func(cluster.NodeID, time.Time) bool) bool {
+	var first time.Time
+	for a := range v.Unconfirmed(id) {
+		if at := cluster.ConfirmableAt(a, n); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first.IsZero() || yield(id, first)
 }

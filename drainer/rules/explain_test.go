@@ -261,7 +261,7 @@ func TestExplain_Reasons(t *testing.T) {
 			term: TermState{Attempts: 1, LastError: errors.New("no leader"), Stalled: "no answer"},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
 				Attempts: 1, LastError: errors.New("no leader"),
-				Detail: "1 of 1 moves outside the budget in progress, marks not written: 1; the last write has failed: no leader; no answer"},
+				Detail: "1 move outside the budget under way, the limit is 1, marks not written: 1; the last write has failed: no leader; no answer"},
 		},
 		// The replacement of a healthy canary that has left holds the canary's slot.
 		"a canary, waiting for another's replacement": {

@@ -74,10 +74,11 @@ func fineConfirmations() []fine {
 			must.EqOp(t, 0, s.state().DrainRecord("dn1").CountUnconfirmed())
 			return s
 		}},
-		{"an end that time confirms for an earlier record", func(t *testing.T) *fixture {
+		{"a drain that ends after time has confirmed its allocations", func(t *testing.T) *fixture {
 			s := unconfirmedOnN1(t)
 			s.drainAs("n1", "second")
 			s.wait(time.Hour)
+			s.apply(&shims.ConfirmStops{At: s.now, Nodes: []cluster.NodeID{"n1"}})
 			s.end("n1")
 			must.Eq(t, cluster.OutcomeComplete, s.state().DrainRecord("second").Outcome)
 			must.EqOp(t, 0, s.state().DrainRecord("dn1").CountUnconfirmed())

@@ -154,14 +154,9 @@ func (a *confirmActor) read() {
 	}
 	waited := !a.over.IsZero()
 	a.lastRead, a.over = state.Index(), time.Time{}
-	for d := range state.Drains() {
-		if d.CountUnconfirmed() == 0 {
-			continue
-		}
-		for lost := range state.DrainView().Unconfirmed(d.NodeID) {
-			if at := cluster.ConfirmableAt(lost, state.Node(d.NodeID)); !at.IsZero() && (a.over.IsZero() || at.Before(a.over)) {
-				a.over = at
-			}
+	for _, at := range lifecycle.AwaitedStops(state.DrainView(), state.Nodes(), state.Drains()) {
+		if a.over.IsZero() || at.Before(a.over) {
+			a.over = at
 		}
 	}
 	if !waited {
@@ -188,7 +183,12 @@ func (a *confirmActor) step() error {
 	a.read()
 	now, state := a.steady(), a.server.state()
 	a.again = a.world.now.Add(volumesInterval)
-	nodes, _ := lifecycle.StoppedNodes(state.DrainView(), state.Drains(), now, shims.MaxConfirmedNodes)
+	var nodes []cluster.NodeID
+	for id, at := range lifecycle.AwaitedStops(state.DrainView(), state.Nodes(), state.Drains()) {
+		if !now.Before(at) && len(nodes) < shims.MaxConfirmedNodes {
+			nodes = append(nodes, id)
+		}
+	}
 	if len(nodes) == 0 {
 		return nil
 	}

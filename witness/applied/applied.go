@@ -102,7 +102,7 @@ func Entry(a shims.Applied) witness.Entry {
 			t.Nodes = append(t.Nodes, c.Node)
 			e.Planned = append(e.Planned, witness.Planned{Node: c.Node, Revision: c.Revision})
 		}
-		t.Allocs = unconfirmed(a, t.Nodes...) // time confirms some of them
+		t.Allocs = unconfirmed(a, t.Nodes...) // the entry confirms none of them
 	}
 	return e
 }

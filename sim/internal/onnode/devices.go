@@ -72,7 +72,9 @@ func (l *ledger) reserves(n *machine.Node, task client.TaskRef, kind cluster.Dev
 }
 
 // exists reports whether the cgroup or a process of a start is on the machine.
-func exists(n *machine.Node, id driver.TaskID) bool { return isThere(n, id, func(*scripted.Process) bool { return true }) }
+func exists(n *machine.Node, id driver.TaskID) bool {
+	return isThere(n, id, func(*scripted.Process) bool { return true })
+}
 
 // holds is like exists, apart from processes that only a driver with trouble can end.
 func (l *ledger) holds(n *machine.Node, id driver.TaskID) bool {
