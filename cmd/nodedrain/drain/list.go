@@ -76,7 +76,7 @@ func activeTable(drains []wire.ActiveDrain, verbose bool) *cli.Table {
 			reason, endsBy = p.Reason, cli.TimeCell(p.EndsBy)
 		}
 		d := a.Drain
-		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, endsBy, d.ID, d.UpdatedBy, cli.PairsText(d.Meta))
+		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, endsBy, d.ID, cli.Author(d.UpdatedBy), cli.PairsText(d.Meta))
 	}
 	return t
 }
@@ -86,7 +86,7 @@ func recentTable(drains []*wire.Drain, verbose bool) *cli.Table {
 		cli.If(verbose, "By"), cli.If(verbose, "Meta"))
 	for _, d := range drains {
 		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.TimeCell(d.EndedAt), OutcomeCell(d), cli.ShortID(d.ID, verbose),
-			cli.TimeCell(d.ConfirmedAt), cmp.Or(d.ConfirmedBy, "-"), d.UpdatedBy, cli.PairsText(d.Meta))
+			cli.TimeCell(d.ConfirmedAt), cmp.Or(cli.Author(d.ConfirmedBy), "-"), cli.Author(d.UpdatedBy), cli.PairsText(d.Meta))
 	}
 	return t
 }

@@ -38,12 +38,12 @@ func Drain() *cli.Command {
   seconds. It gives up after 10 minutes without an answer from any server.
 `,
 		Exits: `
-  0   The request succeeded, or the user did not confirm it. With a monitor: the drain
-      has ended, and all allocations that had to leave have stopped, with their volumes
-      off the node. Nothing is unconfirmed.
-  1   The request failed, or the drain's outcome is unknown: the node was deleted, or no
-      server answered for 10 minutes. If monitoring fails, Nomad's command exits with 0
-      instead.
+  0   The request succeeded. With a monitor: the drain has ended, and all allocations that
+      had to leave have stopped, with their volumes off the node. Nothing is unconfirmed.
+  1   The request failed, or the user did not confirm it, or the drain's outcome is
+      unknown: the node was deleted, or no server answered for 10 minutes. With -monitor
+      also if the node does not drain and no record of a drain exists. If monitoring
+      fails, Nomad's command exits with 0 instead.
   2   The drain was cancelled while it was monitored.
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
@@ -206,7 +206,12 @@ func (r *drainRequest) watch(follow drain.Follower, index uint64) error {
 // older build have no record.
 func (r *drainRequest) ended() error {
 	report, _, err := r.c.API.NodeDrain(r.c.Ctx, r.node.ID, client.Query{})
-	if err != nil || report.State != wire.StateEnded {
+	switch {
+	case err != nil:
+		return nil
+	case report.State == wire.StateNone:
+		return cli.Errorf("Node %q does not drain, and no record of a drain exists: there is nothing to monitor", r.node.ID)
+	case report.State != wire.StateEnded:
 		return nil
 	}
 	return r.printUnconfirmed(drain.UnconfirmedIn(report.Drain), nil)

@@ -38,7 +38,7 @@ func nodeText(node *wire.Node) string {
 // drainLine returns a running drain in one line: its limit, its start, who set it and why.
 func drainLine(d *wire.Drain) string {
 	text := cli.LimitText(d.Strategy) + ", started " + cli.Clock(d.Strategy.StartedAt)
-	if by := author(d.UpdatedBy); by != "" {
+	if by := cli.Author(d.UpdatedBy); by != "" {
 		text += fmt.Sprintf(", set by %q", by)
 	}
 	if meta := cli.PairsText(d.Meta); meta != "" {

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -125,19 +124,11 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
 	}
 	if !d.ConfirmedAt.IsZero() {
 		f.Add("Confirmed", cli.Clock(d.ConfirmedAt))
-		f.AddAny("Confirmed By", author(d.ConfirmedBy))
+		f.AddAny("Confirmed By", cli.Author(d.ConfirmedBy))
 	}
-	f.AddAny("By", author(d.UpdatedBy))
+	f.AddAny("By", cli.Author(d.UpdatedBy))
 	f.AddAny("Meta", cli.PairsText(d.Meta))
 	return &f
-}
-
-// author returns who set a drain, or empty without access control.
-func author(name string) string {
-	if name == httpapi.AnonymousName {
-		return ""
-	}
-	return name
 }
 
 // stagesText returns the number of allocations left in each stage.

@@ -37,6 +37,6 @@ func TestDrainFacts(t *testing.T) {
 	p := &wire.DrainProgress{Ignored: 2}
 	p.Left.Consumers, p.Left.StoragePlugins = 1, 1
 	must.Eq(t, "1 consumer, 0 system, 1 storage plugin; 2 left by request", stagesText(p))
-	must.Eq(t, "", author(httpapi.AnonymousName))
-	must.Eq(t, "ops", author("ops"))
+	must.Eq(t, "", cli.Author(httpapi.AnonymousName))
+	must.Eq(t, "ops", cli.Author("ops"))
 }
