@@ -82,20 +82,22 @@ func (d *drainingNodes) logEnd(n *drainingNode, node *cluster.Node) {
 	if n == nil {
 		return
 	}
-	message, name := "drain ended", ""
-	switch {
-	case node == nil:
-		message = "drain ended: the node was deleted"
-	case node.LastDrain != nil && node.LastDrain.Status == cluster.DrainStatusCanceled:
-		message, name = "drain was cancelled", node.Name
-	default:
+	name := ""
+	if node != nil {
 		name = node.Name
 	}
 	attributes := []any{"node", n.id, "name", name, "drain", n.drain}
 	if n.placed.count > 0 {
 		attributes = append(attributes, "placed", n.placed.count)
 	}
-	d.logger.Info(message, attributes...)
+	switch {
+	case node == nil:
+		d.logger.Info("drain ended: the node was deleted", attributes...)
+	case node.LastDrain != nil && node.LastDrain.Status == cluster.DrainStatusCanceled:
+		d.logger.Info("drain was cancelled", attributes...)
+	default:
+		d.logger.Info("drain ended", attributes...)
+	}
 }
 
 func (d *drainingNodes) forget(id cluster.NodeID) {

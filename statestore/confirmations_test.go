@@ -193,7 +193,7 @@ func TestUnconfirmed_AfterAPurge(t *testing.T) {
 	must.Zero(t, w.unconfirmed("d1").Count)
 }
 
-// Every record has the count, whatever ended the drain.
+// Every record has the count, also that of a cancelled drain and of a deleted node.
 func TestUnconfirmed_OfEachOutcome(t *testing.T) {
 	t.Parallel()
 	w := lostWorld(t, 0)

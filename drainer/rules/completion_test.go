@@ -78,9 +78,9 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 }
 
 // unconfirmedOn returns what the record of a node's drain counts as unconfirmed.
-func (s *twin) unconfirmedOn(n *cluster.Node) *cluster.UnconfirmedAllocs {
+func (w *twin) unconfirmedOn(n *cluster.Node) *cluster.UnconfirmedAllocs {
 	var ids []cluster.AllocID
-	for _, a := range s.rows.Allocs {
+	for _, a := range w.rows.Allocs {
 		stays := n.Drain.Strategy.IgnoreSystemJobs && a.Stage() == cluster.StageSystem
 		if a.NodeID == n.ID && a.ClientStatus == "lost" && a.ConfirmedAt.IsZero() && !stays {
 			ids = append(ids, a.ID)

@@ -96,8 +96,8 @@ func (s *site) drainOf(node string) *wire.Drain {
 }
 
 // Bug: the client of a node was frozen, or its machine had lost its network, and its drain ended
-// complete while the tasks ran. Now the drain ends unconfirmed, whatever is the matter with the client,
-// until the client is back and reports the ends. The processes on the machine are the truth.
+// complete while the tasks ran. Now the drain ends unconfirmed, and stays so until the client is back
+// and reports the ends. The test compares with the processes on the machine.
 //
 //race:skip its programs do not have the detector
 func TestNode_drainedWhileAway(t *testing.T) {

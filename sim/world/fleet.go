@@ -76,7 +76,7 @@ func (f *fleet) behaviour(a *cluster.Allocation, _ *rand.Rand) Behaviour {
 	})
 }
 
-// Lives yields the allocations with tasks on a node with simulated clients, whatever the state has.
+// Lives yields the allocations with tasks on a node with simulated clients. It does not read the state.
 func (h Hidden) Lives(id cluster.NodeID) iter.Seq[cluster.AllocID] {
 	return h.world.clients.clients.Lives(id, h.world.now)
 }

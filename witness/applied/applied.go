@@ -26,12 +26,7 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.NodeDeregister:
 		e.At = m.At
 		t.Nodes = m.Nodes
-		t.Allocs = unconfirmed(a, m.Nodes...)
-		if a.Before != nil { // unknown allocations continue without the row of the node
-			for _, id := range m.Nodes {
-				t.Allocs = append(t.Allocs, ids(a.Before.WorkView().LiveAllocsByNode(id))...)
-			}
-		}
+		t.Allocs = deregistered(a, m.Nodes)
 	case *shims.NodeUpdateStatus:
 		e.At = m.At
 		t.Nodes = []cluster.NodeID{m.Node}
@@ -82,14 +77,7 @@ func Entry(a shims.Applied) witness.Entry {
 		}
 	case *shims.ApplyPlan:
 		e.At = m.At
-		for _, stop := range m.Stops {
-			t.Allocs = append(t.Allocs, stop.Alloc)
-		}
-		for _, place := range m.Places {
-			if place != nil {
-				t.Allocs = append(t.Allocs, place.ID)
-			}
-		}
+		t.Allocs = planned(&m.Plan)
 	case *shims.AllocUpdateDesiredTransition:
 		e.At, e.Source = m.At, witness.Drainer
 		for _, mark := range m.Marks.Marks {
@@ -105,6 +93,31 @@ func Entry(a shims.Applied) witness.Entry {
 		t.Allocs = unconfirmed(a, t.Nodes...) // the entry confirms none of them
 	}
 	return e
+}
+
+// deregistered returns the allocations of deleted nodes that such an entry may write. Unknown
+// allocations continue without the row of the node.
+func deregistered(a shims.Applied, nodes []cluster.NodeID) []cluster.AllocID {
+	allocs := unconfirmed(a, nodes...)
+	if a.Before != nil {
+		for _, id := range nodes {
+			allocs = append(allocs, ids(a.Before.WorkView().LiveAllocsByNode(id))...)
+		}
+	}
+	return allocs
+}
+
+// planned returns the allocations that a plan stops or places.
+func planned(p *cluster.Plan) (allocs []cluster.AllocID) {
+	for _, stop := range p.Stops {
+		allocs = append(allocs, stop.Alloc)
+	}
+	for _, place := range p.Places {
+		if place != nil {
+			allocs = append(allocs, place.ID)
+		}
+	}
+	return allocs
 }
 
 // keyOf returns the key of a job after its registration. An empty namespace becomes the default

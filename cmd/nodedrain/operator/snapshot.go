@@ -80,7 +80,7 @@ func SnapshotRestore() *cli.Command {
   saved is lost. The command shows the content of the file, and requires a confirmation.
   The servers verify the file before they change anything. If the file is of another
   cluster, the command shows the ids of both, and -yes needs -other-cluster too. A cluster
-  that began anew has another id than before.
+  that was created again has another id.
 
   Drains that ran when the file was saved continue with the deadlines they had then. If
   its deadline has passed, a drain stops the rest of the allocations on its node at once.
