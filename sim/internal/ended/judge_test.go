@@ -132,14 +132,15 @@ func TestJudge(t *testing.T) {
 			h.now = h.now.Add(time.Hour)
 			h.Must(&shims.ConfirmStops{At: h.now, Nodes: []cluster.NodeID{"n1"}})
 		}},
-		"time confirms at the end of the drain": {play: func(h *history) {
+		"time confirms before the end of the drain": {play: func(h *history) {
 			h.lost()
 			h.ended("s1")
 			h.Drain("n1", &cluster.DrainSpec{})
 			h.now = h.now.Add(time.Hour)
 			h.lives = []cluster.AllocID{"a1"}
+			h.Must(&shims.ConfirmStops{At: h.now, Nodes: []cluster.NodeID{"n1"}})
 			h.Complete("n1")
-		}, want: []invariant.Check{ended.RunsAfterEnd, ended.RunsAfterConfirm}},
+		}, want: []invariant.Check{ended.RunsAfterConfirm, ended.RunsAfterEnd}},
 		"an operator confirms": {play: func(h *history) {
 			h.lost()
 			h.ended("s1")
@@ -152,13 +153,14 @@ func TestJudge(t *testing.T) {
 			h.lives = []cluster.AllocID{"a1"}
 			h.Complete("n1") // complete
 		}},
-		"time confirms at the end of the drain by a wrong clock": {play: func(h *history) {
+		"time confirms before the end of the drain by a wrong clock": {play: func(h *history) {
 			h.judge.ClockSet(time.Hour)
 			h.lost()
 			h.ended("s1")
 			h.Drain("n1", &cluster.DrainSpec{})
 			h.now = h.now.Add(time.Hour)
 			h.lives = []cluster.AllocID{"a1"}
+			h.Must(&shims.ConfirmStops{At: h.now, Nodes: []cluster.NodeID{"n1"}})
 			h.Complete("n1")
 		}},
 	} {
