@@ -94,10 +94,10 @@ func (j *Judge) claims(a *cluster.Allocation) bool {
 	return false
 }
 
-// drainNeeds reports whether a drain reads the allocation: a running drain has marked it, or it
-// was a canary and its replacement may keep a slot of a drain.
+// drainNeeds reports whether a drain reads the allocation: a running drain has marked it, or its record
+// will count it as unconfirmed, or it was a canary and its replacement may keep a slot of a drain.
 func (j *Judge) drainNeeds(a *cluster.Allocation) bool {
-	if n := j.view.Node(a.NodeID); n.Draining() && a.MarkedBy(n.Drain.ID) {
+	if n := j.view.Node(a.NodeID); n.Draining() && (a.MarkedBy(n.Drain.ID) || j.countsUnconfirmed() && a.Unconfirmed()) {
 		return true
 	}
 	if a.DesiredTransition.Class != cluster.MarkCanary {
@@ -106,6 +106,9 @@ func (j *Judge) drainNeeds(a *cluster.Allocation) bool {
 	next := j.view.Alloc(a.NextAllocation)
 	return next != nil && !next.ClientTerminal()
 }
+
+// countsUnconfirmed reports whether records count unconfirmed allocations.
+func (j *Judge) countsUnconfirmed() bool { return j.view.ClusterVersion() >= cluster.VersionOfConfirmation }
 
 // recordCounts reports whether the record of a drain counts the end of the allocation as unconfirmed,
 // and its node may still report the end.
