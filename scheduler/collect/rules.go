@@ -108,7 +108,9 @@ func (j *Judge) drainNeeds(a *cluster.Allocation) bool {
 }
 
 // countsUnconfirmed reports whether records count unconfirmed allocations.
-func (j *Judge) countsUnconfirmed() bool { return j.view.ClusterVersion() >= cluster.VersionOfConfirmation }
+func (j *Judge) countsUnconfirmed() bool {
+	return j.view.ClusterVersion() >= cluster.VersionOfConfirmation
+}
 
 // recordCounts reports whether the record of a drain counts the end of the allocation as unconfirmed,
 // and its node may still report the end.
