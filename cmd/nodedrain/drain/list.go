@@ -29,7 +29,7 @@ func List() *cli.Command {
 		Connects: true, Formats: true, Run: f.run,
 		Options: cli.Options{
 			cli.Flag(&f.recent, "recent N", "Maximum number of ended drains to list; 0 lists all."),
-			cli.Flag(&f.verbose, "verbose", "Show whole ids, and the id, user and metadata of each drain, and when and by whom it was confirmed."),
+			cli.Flag(&f.verbose, "verbose", "Show whole ids, and the id, user, metadata and confirmation of each drain."),
 		},
 	}
 }
