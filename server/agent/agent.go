@@ -111,14 +111,11 @@ func (a *Agent) startServer() (err error) {
 	c := &a.config
 	a.heartbeats = newHeartbeats(c.Heartbeats, c.Logger.Named("heartbeats"))
 	settings := server.Config{
-		ID:     raft.ServerID(c.Name),
-		Voters: c.Voters,
-		Logger: c.Logger,
-		Raft:   c.Raft,
-		Transport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-			Stream: stream{protocolListener: a.port.raft, port: a.port}, MaxPool: 3, Timeout: 10 * time.Second,
-			Logger: c.Logger.Named("raft-net"), MsgpackUseNewTimeFormat: true,
-		}),
+		ID:           raft.ServerID(c.Name),
+		Voters:       c.Voters,
+		Logger:       c.Logger,
+		Raft:         c.Raft,
+		Transport:    newRaftTransport(a.port, c.Logger.Named("raft-net")),
 		Drainer:      c.Drainer,
 		Scheduler:    c.Scheduler,
 		Collect:      c.Collect,

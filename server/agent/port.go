@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 )
 
@@ -309,22 +307,3 @@ func (a address) Network() string { return "tcp" }
 
 // String returns the address.
 func (a address) String() string { return string(a) }
-
-// stream connects raft with a port.
-type stream struct {
-	*protocolListener
-	port *port
-}
-
-var _ raft.StreamLayer = stream{}
-
-// Close closes the whole port. Raft is the last user of the port, and would otherwise wait for peers
-// that do not answer.
-func (s stream) Close() error { return s.port.close() }
-
-// Dial connects to raft on a peer.
-func (s stream) Dial(peer raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	return s.port.dial(ctx, string(peer), protocolRaft)
-}
