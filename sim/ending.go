@@ -30,7 +30,7 @@ func ending(state *statestore.Snapshot, brief bool) string {
 	}
 	for j := range state.Jobs() {
 		for _, g := range j.TaskGroups {
-			line := Standing(state, cluster.GroupKey{Job: j.Key(), Name: g.Name}, g.Count)
+			line := Standing(state, j, g)
 			if brief {
 				line = string(j.Type) + strings.TrimPrefix(line, scenario.GroupText(cluster.GroupKey{Job: j.Key(), Name: g.Name}))
 			}
@@ -131,10 +131,18 @@ func unhealthy(state *statestore.Snapshot) []string {
 	return append(below, others...)
 }
 
-// Standing is how many allocations of a group run and are healthy.
-func Standing(state *statestore.Snapshot, key cluster.GroupKey, count int) string {
+// Standing is how many allocations of a group run and are healthy. A job that runs on every node has
+// no count to compare with.
+func Standing(state *statestore.Snapshot, j *cluster.Job, g *cluster.TaskGroup) string {
+	key := cluster.GroupKey{Job: j.Key(), Name: g.Name}
 	running, healthy := standing(state, key)
-	return fmt.Sprintf("%s runs %d of %d, %d healthy", scenario.GroupText(key), running, count, healthy)
+	switch {
+	case j.Type.EveryNode() && running == 1:
+		return fmt.Sprintf("%s runs on 1 node, %d healthy", scenario.GroupText(key), healthy)
+	case j.Type.EveryNode():
+		return fmt.Sprintf("%s runs on %d nodes, %d healthy", scenario.GroupText(key), running, healthy)
+	}
+	return fmt.Sprintf("%s runs %d of %d, %d healthy", scenario.GroupText(key), running, g.Count, healthy)
 }
 
 // standing counts the running allocations of a group, and the healthy ones among them.

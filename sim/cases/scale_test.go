@@ -73,7 +73,7 @@ func TestScale_OneHundredDrains(t *testing.T) {
 			for j := range state.Jobs() {
 				key := cluster.GroupKey{Job: j.Key(), Name: j.TaskGroups[0].Name}
 				must.Eq(t, fmt.Sprintf("%s runs %d of %d, %d healthy", scenario.GroupText(key), town.perJob, town.perJob, town.perJob),
-					sim.Standing(state, key, town.perJob))
+					sim.Standing(state, j, j.TaskGroups[0]))
 			}
 			watch.Audit(state)
 			report := watch.Report()
