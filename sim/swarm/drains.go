@@ -151,3 +151,12 @@ func (m *story) drawRepeats() {
 		m.draft.happens(e.at+d.span(10*time.Millisecond, m.draft.calm), &again)
 	}
 }
+
+// drawConfirms draws operators who confirm that no task of an ended drain runs. They may be wrong.
+func (m *story) drawConfirms() {
+	d := m.draft.dice("confirms")
+	for range m.draft.times(d, drainConfirm) {
+		e := one(d, m.drains...)
+		m.draft.happens(e.at+d.span(10*time.Second, m.draft.calm), &scenario.Confirm{Nodes: []cluster.NodeID{e.node}})
+	}
+}

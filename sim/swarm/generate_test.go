@@ -219,7 +219,7 @@ func TestGenerate_everyOperation(t *testing.T) {
 		}
 	}
 	want := []string{
-		"Drain", "Cancel", "Register", "Edit", "Stop", "StopAlloc", "Exit", "Place", "NodeChange",
+		"Drain", "Cancel", "Confirm", "Register", "Edit", "Stop", "StopAlloc", "Exit", "Place", "NodeChange",
 		"Elect", "Pause", "Clock", "Restore", "Forget",
 		"before marks", "before completion", "before plan", "before report",
 		"node down", "node disconnected", "node ready", "node register", "node delete", "node eligible", "node ineligible",

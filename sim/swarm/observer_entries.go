@@ -44,6 +44,9 @@ func (o *Observer) applied(a shims.Applied) {
 		if r, is := a.Response.(shims.DrainRequestApplied); is {
 			o.requested(a, m, r)
 		}
+	case *shims.ConfirmDrain:
+		r, is := a.Response.(shims.DrainConfirmed)
+		o.count("drain/confirmed", is && r.Allocs > 0)
 	case *shims.NodeDeregister:
 		for _, id := range m.Nodes {
 			o.count(outcomeEvent(cluster.OutcomeNodeGone), a.Before.Node(id).Draining())

@@ -125,6 +125,11 @@ at 1s drain n1,n2 deadline=force`, []swarm.Event{"marks/of-many-nodes", "class/f
 at 1s fault sched/fail-eval
 at 1s drain n1`, []swarm.Event{"marks/reevaluated"}},
 
+		{"an operator confirms an unconfirmed drain", fixture + `
+at 1s node n1 down
+at 2s drain n1
+at 1m confirm n1`, []swarm.Event{"outcome/unconfirmed", "drain/confirmed"}},
+
 		{"a drain leaves an allocation running", fixture + `
 client web[0] stop=never
 at 1s drain n1 deadline=10s`, []swarm.Event{"end/leaves-running", "reason/stopping"}},

@@ -25,6 +25,7 @@ func (m *story) drawStory() {
 	m.drawUpdates()
 	m.drawCancels()
 	m.drawRepeats()
+	m.drawConfirms()
 	changes.drawEdits()
 	changes.drawEnds()
 	changes.drawExits()

@@ -123,7 +123,7 @@ func TestRates(t *testing.T) {
 		}
 	}
 	must.SliceContainsAll(t, []swarm.Event{
-		"term/behind", "end/too-early", "fault/node/return", "fault/sched/unplaceable",
+		"term/behind", "end/too-early", "drain/confirmed", "fault/node/return", "fault/sched/unplaceable",
 	}, rare)
 	for _, f := range scenario.Faults() {
 		must.True(t, found["fault/"+swarm.Event(f.Name)])
