@@ -13,10 +13,8 @@ import (
 // The cost of every method must depend only on what it returns, not on the size of the state. A
 // view without such indexes is correct but slow.
 //
-// A store may delete ended allocations and evaluations that are not open. It keeps an ended allocation
-// that a running drain has marked, and a canary that a drain has marked as long as its replacement has
-// not ended, and an unconfirmed allocation that the record of a drain counts, as long as its node
-// exists. A rule that reads other ended rows needs stores that keep those.
+// A store may delete evaluations that are not open, and ended allocations that the drainer does not
+// need: see [Needs]. A rule that reads other ended rows changes [Needs].
 type View interface {
 	// Index is the raft index of the newest entry in the view.
 	Index() uint64

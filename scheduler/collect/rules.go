@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 )
 
@@ -65,12 +66,11 @@ func (j *Judge) Alloc(a *cluster.Allocation) (why string) {
 		return "it was written lately"
 	case j.clientMayRun(a):
 		return "its node may still run it"
-	case j.drainNeeds(a):
-		return "a drain needs it"
 	case j.claims(a):
 		return "it claims a volume"
-	case j.recordCounts(a):
-		return "the record of a drain counts it as unconfirmed"
+	}
+	if why := rules.Needs(j.view, a); why != "" {
+		return why
 	}
 	if job := j.view.Job(a.JobKey()); job != nil && job.Stop && !a.Concluded() && !j.quiet(a) {
 		return "its job was stopped lately"
@@ -90,38 +90,6 @@ func (j *Judge) clientMayRun(a *cluster.Allocation) bool {
 func (j *Judge) claims(a *cluster.Allocation) bool {
 	for range j.view.ClaimsOfAlloc(a.ID) {
 		return true
-	}
-	return false
-}
-
-// drainNeeds reports whether a drain reads the allocation: a running drain has marked it, or its record
-// will count it as unconfirmed, or it was a canary and its replacement may keep a slot of a drain.
-func (j *Judge) drainNeeds(a *cluster.Allocation) bool {
-	if n := j.view.Node(a.NodeID); n.Draining() && (a.MarkedBy(n.Drain.ID) || j.countsUnconfirmed() && a.Unconfirmed()) {
-		return true
-	}
-	if a.DesiredTransition.Class != cluster.MarkCanary {
-		return false
-	}
-	next := j.view.Alloc(a.NextAllocation)
-	return next != nil && !next.ClientTerminal()
-}
-
-// countsUnconfirmed reports whether records count unconfirmed allocations.
-func (j *Judge) countsUnconfirmed() bool {
-	return j.view.ClusterVersion() >= cluster.VersionOfConfirmation
-}
-
-// recordCounts reports whether the record of a drain counts the end of the allocation as unconfirmed,
-// and its node may still report the end.
-func (j *Judge) recordCounts(a *cluster.Allocation) bool {
-	if !a.Unconfirmed() || j.view.Node(a.NodeID) == nil {
-		return false
-	}
-	for d := range j.view.DrainsByNode(a.NodeID) {
-		if d.CountUnconfirmed() > 0 && d.CountsUnconfirmed(a) {
-			return true
-		}
 	}
 	return false
 }
@@ -193,7 +161,7 @@ func (j *Judge) unfinished(job *cluster.Job) (why string) {
 			return "it has work that has not ended"
 		case !a.ModifyTime.Before(j.before.Jobs):
 			return "its work ended lately"
-		case j.clientMayRun(a), j.drainNeeds(a), j.claims(a), j.recordCounts(a):
+		case j.clientMayRun(a), j.claims(a), rules.Needs(j.view, a) != "":
 			return "it has allocations"
 		}
 	}

@@ -156,7 +156,7 @@ func TestWhatNeedsAnAllocation(t *testing.T) {
 			a.DesiredTransition.Class = cluster.MarkCanary
 			f.place(a)
 			f.place(running(f.web, "b", "a"))
-		}, "a drain needs it"},
+		}, "its replacement may keep a slot of a drain"},
 		"its node is down": {func(f *fixture) {
 			a := ended(f.web, "a")
 			a.ClientStatus = cluster.ClientLost
