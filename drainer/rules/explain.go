@@ -110,6 +110,17 @@ type explained struct {
 	// planned are, by id, the allocations whose marks are in flight or would be planned now. taking
 	// are the planned allocations whose marks take a slot.
 	planned, taking []cluster.AllocID
+	// moving is the first allocation for which paced marks wait, inSlots the first for which marks that
+	// take a slot wait, and sick the first that should be healthy and is not. missing counts the
+	// allocations that the group lacks. All are zero until a report needs them.
+	moving, inSlots, sick *Culprit
+	missing               int
+}
+
+// plans reports whether a mark of the allocation is planned or in flight.
+func (g *explained) plans(id cluster.AllocID) bool {
+	_, planned := slices.BinarySearch(g.planned, id)
+	return planned
 }
 
 // NewExplainer returns an explainer over a view.
@@ -139,11 +150,16 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
 		r.EndsBy = e.onNode.bound(n, e.term.boundedFrom(e.now), e.policy, e.term.WriteTime())
 	}
+	worst := 0
 	for i, a := range r.Allocs {
 		r.Waiting[a.Reason]++
-		if i == 0 || a.Reason.severity() > r.Reason.severity() {
-			r.Reason = a.Reason
+		if a.Reason.severity() > r.Allocs[worst].Reason.severity() {
+			worst = i
 		}
+	}
+	if len(r.Allocs) > 0 {
+		copied := r.Allocs[worst]
+		r.Worst, r.Reason = &copied, copied.Reason
 	}
 	r.addObserved(&e.term)
 	return r
@@ -277,6 +293,7 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 		r.set(could.hold, Since{At: here}, fmt.Sprintf("%s work runs until it is done%s", a.JobType(), untilDeadline(", or", r.Due)))
 	case could.hold == ReasonWaitingForStage:
 		r.set(could.hold, Since{At: here}, e.before(a.Stage()))
+		r.Culprit = e.onNode.culpritBefore(a.Stage(), n)
 	case could.hold == ReasonWaitingForHealth:
 		r.Due = a.DueAt(g.group.pace, e.policy.HealthGrace)
 		detail := "no health verdict yet, due at "
@@ -302,13 +319,14 @@ func untilDeadline(joint string, t time.Time) string {
 
 // explainMovable gives the reason of an allocation that could be marked.
 func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster.Node, class cluster.MarkClass, here time.Time) {
-	if _, planned := slices.BinarySearch(g.planned, r.Alloc); planned {
+	if g.plans(r.Alloc) {
 		e.explainPlanned(r, n)
 		return
 	}
 	if takesSlot(class) {
 		g.budget.readSlots()
 		r.Outstanding = sorted(g.budget.slots, g.taking)
+		r.Culprit = g.among(e, &g.inSlots, r.Outstanding)
 		r.set(ReasonWaitingForRoom, e.heldSince(r.Group, ReasonWaitingForRoom, here),
 			fmt.Sprintf("%s outside the budget under way, the limit is %d", counted(len(g.budget.slots)+len(g.taking), "move"), g.budget.maxSlots()))
 		return
@@ -323,8 +341,11 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		r.set(reason, since, fmt.Sprintf("%s; evaluation %s is blocked: %s", numbers, r.Eval.ID, r.Eval.StatusDescription))
 	case ReasonWaitingForRoom:
 		r.Outstanding = sorted(g.census.underway, g.planned)
+		r.Culprit = g.among(e, &g.moving, r.Outstanding)
 		r.set(reason, since, numbers+"; "+underwayText(len(r.Outstanding)))
 	default:
+		g.findSick(e)
+		r.Culprit, r.Missing = g.sick, g.missing
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.group.pace.Count-g.group.pace.MaxParallel+1))
 	}
 }

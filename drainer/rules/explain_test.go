@@ -60,6 +60,9 @@ func TestExplain_Reasons(t *testing.T) {
 			return time.Time{}
 		}}
 	}
+	first := func(id cluster.AllocID, n cluster.NodeID, state CulpritState, since time.Time) *Culprit {
+		return &Culprit{Alloc: id, Node: n, NodeName: "node-" + string(n[1:]), State: state, Since: since}
+	}
 	start := Since{At: fixture.Epoch}
 	for name, test := range map[string]struct {
 		edit   func(*fixture.Cluster)
@@ -163,7 +166,8 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Place("b1", w.AddJob("batch", cluster.JobBatch), "n1")
 				w.Place("b2", w.Jobs[1], "n1")
 			},
-			want: AllocExplanation{Reason: ReasonWaitingForStage, Stage: cluster.StageSystem, Since: start, Detail: "waits for 2 consumers"},
+			want: AllocExplanation{Reason: ReasonWaitingForStage, Stage: cluster.StageSystem, Since: start, Detail: "waits for 2 consumers",
+				Culprit: &Culprit{Alloc: "b1", Node: "n1", NodeName: "node-1", State: CulpritStays, More: 1}},
 		},
 		"waiting for two stages": {
 			edit: func(w *fixture.Cluster) {
@@ -172,7 +176,7 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Place("s1", w.AddJob("logs", cluster.JobSystem), "n1")
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForStage, Stage: cluster.StagePlugins, Since: start, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "waits for 1 consumer, 1 system"},
+				Detail: "waits for 1 consumer, 1 system", Culprit: &Culprit{Alloc: "b1", Node: "n1", NodeName: "node-1", State: CulpritStays, More: 1}},
 		},
 		"waiting for health": {
 			edit: func(w *fixture.Cluster) {
@@ -224,25 +228,25 @@ func TestExplain_Reasons(t *testing.T) {
 				e.Queued = map[string]int{"other": 1}
 				w.Evals = append(w.Evals, e)
 			},
-			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{Observed: true}, Healthy: 2, Count: 3, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{Observed: true}, Healthy: 2, Count: 3, MaxParallel: 1, Missing: 1,
 				Detail: "2 of 3 healthy, max_parallel 1, need 3"},
 		},
 		"waiting for room": {
 			edit: func(w *fixture.Cluster) { stop(w.Alloc("a2")) },
 			term: heldSince(ReasonWaitingForRoom, minute(2)),
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{At: minute(2), Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives"},
+				Culprit: first("a2", "n2", CulpritStopping, minute(2)), Detail: "1 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives"},
 		},
 		"waiting for a mark in flight": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", 0) },
 			term: TermState{Marks: map[cluster.AllocID]PendingMark{"a2": {Drain: "d-n2", InFlight: true}}},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives, marks not written: 1"},
+				Culprit: first("a2", "n2", CulpritUnwritten, time.Time{}), Detail: "2 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives, marks not written: 1"},
 		},
 		"waiting for a deadline mark on another node": {
 			edit: func(w *fixture.Cluster) { w.StartDrain("n2", -1) },
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
-				Detail: "2 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives, marks not written: 1"},
+				Culprit: first("a2", "n2", CulpritUnwritten, time.Time{}), Detail: "2 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives, marks not written: 1"},
 		},
 		"unhealthy, waiting for a slot": {
 			edit: func(w *fixture.Cluster) {
@@ -251,7 +255,7 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Alloc("a2").DesiredTransition.Class = cluster.MarkFree
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
-				Detail: "1 move outside the budget under way, the limit is 1"},
+				Culprit: first("a2", "n2", CulpritStopping, minute(2)), Detail: "1 move outside the budget under way, the limit is 1"},
 		},
 		"unhealthy, waiting for a slot of a mark that is not written": {
 			edit: func(w *fixture.Cluster) {
@@ -261,7 +265,7 @@ func TestExplain_Reasons(t *testing.T) {
 			term: TermState{Attempts: 1, LastError: errors.New("no leader"), Stalled: "no answer"},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Count: 2, MaxParallel: 1,
 				Attempts: 1, LastError: errors.New("no leader"),
-				Detail: "1 move outside the budget under way, the limit is 1, marks not written: 1; the last write has failed: no leader; no answer"},
+				Culprit: first("a2", "n2", CulpritUnwritten, time.Time{}), Detail: "1 move outside the budget under way, the limit is 1, marks not written: 1; the last write has failed: no leader; no answer"},
 		},
 		// The replacement of a healthy canary that has left holds the canary's slot.
 		"a canary, waiting for another's replacement": {
@@ -274,7 +278,7 @@ func TestExplain_Reasons(t *testing.T) {
 				r.PreviousAllocation, r.DeploymentStatus, r.CreateTime = "c1", &cluster.DeploymentStatus{Canary: true}, minute(4)
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"c2"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 move outside the budget under way, the limit is 1"},
+				Culprit: first("c2", "n2", CulpritUnjudged, minute(4)), Detail: "1 move outside the budget under way, the limit is 1"},
 		},
 		"a canary, waiting for another's replacement to be placed": {
 			edit: func(w *fixture.Cluster) {
@@ -285,12 +289,12 @@ func TestExplain_Reasons(t *testing.T) {
 				w.Evals = append(w.Evals, eval(cluster.EvalPending))
 			},
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"c1"}, Healthy: 1, Count: 2, MaxParallel: 1,
-				Detail: "1 move outside the budget under way, the limit is 1"},
+				Culprit: first("c1", "n1", CulpritNotReplaced, minute(-60)), Detail: "1 move outside the budget under way, the limit is 1"},
 		},
 		"below budget": {
 			edit: func(w *fixture.Cluster) { w.TaskGroup().Count = 4 },
 			term: heldSince(ReasonBelowBudget, minute(1)),
-			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{At: minute(1), Observed: true}, Healthy: 2, Count: 4, MaxParallel: 1,
+			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{At: minute(1), Observed: true}, Healthy: 2, Count: 4, MaxParallel: 1, Missing: 2,
 				Detail: "2 of 4 healthy, max_parallel 1, need 4"},
 		},
 		"below budget, and to proceed": {
@@ -352,6 +356,8 @@ func TestExplain_WorstReason(t *testing.T) {
 	w.AddJob("short", cluster.JobService).TaskGroups[0].Count = 2
 	w.Place("h1", w.Jobs[3], "n1")
 	must.Eq(t, ReasonBelowBudget, report().Reason)
+	must.Eq(t, "h1", report().Worst.Alloc)
+	must.Eq(t, "the group lacks 1 allocation", report().Worst.Cause())
 	must.Eq(t, [ReasonCount]int{ReasonStopping: 1, ReasonWaitingForStage: 1, ReasonBatchRunning: 1, ReasonBelowBudget: 1}, report().Waiting)
 	must.Eq(t, [cluster.StageCount]int{cluster.StageConsumers: 3, cluster.StageSystem: 1}, report().Left)
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"testing"
 
@@ -84,6 +85,7 @@ func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 	if r.Count+r.MaxParallel+r.Healthy != 0 {
 		must.Eq(t, [3]int{w.healthyIn(a), w.count(a), w.maxParallel(a)}, [3]int{r.Healthy, r.Count, r.MaxParallel}, must.Sprintf("%s, %s", a.ID, r.Reason))
 	}
+	checkCulprit(t, w, a, r)
 	deadline := w.nodeOf(a).Drain.Strategy.ForceDeadline
 	switch r.Reason {
 	case ReasonStopping:
@@ -113,4 +115,38 @@ func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 			must.True(t, sameGroup(a, w.Alloc(id)), must.Sprintf("%s waits for %s", a.ID, id))
 		}
 	}
+}
+
+// checkCulprit compares the culprit with the twin's facts: it causes the reason, and is in its state.
+func checkCulprit(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation) {
+	causes := map[cluster.AllocID]bool{}
+	for _, o := range w.Allocs {
+		switch r.Reason {
+		case ReasonWaitingForStage:
+			causes[o.ID] = o.NodeID == a.NodeID && !hasEnded(o) && turnOf(o) < turnOf(a) && w.mustLeave(o)
+		case ReasonWaitingForRoom:
+			causes[o.ID] = slices.Contains(r.Outstanding, o.ID)
+		case ReasonBelowBudget:
+			causes[o.ID] = sameGroup(a, o) && !hasEnded(o) && !isCanary(o) && !w.isHealthy(o)
+		}
+	}
+	maps.DeleteFunc(causes, func(_ cluster.AllocID, causes bool) bool { return !causes })
+	if len(causes) == 0 {
+		must.Nil(t, r.Culprit, must.Sprintf("%s, %s", a.ID, r.Reason))
+		must.Eq(t, r.Reason == ReasonBelowBudget, r.Missing > 0)
+		return
+	}
+	c := r.Culprit
+	must.True(t, causes[c.Alloc], must.Sprintf("%s, %s: %s", a.ID, r.Reason, c))
+	must.Eq(t, len(causes)-1, c.More, must.Sprintf("%s, %s: %v", a.ID, r.Reason, causes))
+	o := w.Alloc(c.Alloc)
+	must.Eq(t, o.NodeID, c.Node)
+	good, judged := verdict(o)
+	late := !w.now.Before(w.due(o))
+	is := map[CulpritState]bool{
+		CulpritSilent: w.cannotReport(o), CulpritUnhealthy: judged && !good, CulpritOverdue: !judged && late, CulpritNotRunning: judged && good && !isLeaving(o),
+		CulpritUnjudged: !judged && !late, CulpritStopping: toStop(o), CulpritMarked: o.DesiredTransition.Migrate && !toStop(o),
+		CulpritNotReplaced: hasEnded(o) && o.NextAllocation == "", CulpritUnwritten: !isLeaving(o), CulpritStays: r.Reason == ReasonWaitingForStage,
+	}
+	must.True(t, is[c.State], must.Sprintf("%s, %s: %s", a.ID, r.Reason, c))
 }

@@ -85,6 +85,14 @@ type AllocExplanation struct {
 	Eval *cluster.Evaluation
 	// Outstanding are the allocations for which ReasonWaitingForRoom waits, by id, or nil.
 	Outstanding []cluster.AllocID
+	// Culprit is the first allocation that causes the reason: for ReasonWaitingForStage one that has to
+	// leave the node first, for ReasonWaitingForRoom one of Outstanding, for ReasonBelowBudget one of the
+	// group that should be healthy and is not. Otherwise it is nil, and for ReasonBelowBudget if all that
+	// exist are healthy. It is never written to. [AllocExplanation.Cause] has it as a text.
+	Culprit *Culprit
+	// Missing counts, for ReasonBelowBudget, the allocations by which the group is short of its count.
+	// Zero for other reasons.
+	Missing int
 	// Held are the volumes that the allocation waits for while it stops, or nil. They are
 	// read-only. Their reasons, which Detail repeats, may hold secrets: see
 	// [AllocExplanation.WithoutTexts].
@@ -118,6 +126,9 @@ type Status struct {
 	// Reason is the worst reason that has a count: that of the allocation least likely to leave
 	// without help. It has no meaning if there is no allocation.
 	Reason Reason
+	// Worst is the explanation of the first allocation with that reason, or nil if there is no
+	// allocation. It is never written to.
+	Worst *AllocExplanation
 	// Placed counts the allocations that a scheduler placed on the node after the drain began,
 	// which it must not do: those that are there, or those that this leader has observed, if they
 	// are more. NewestPlaced is the newest of them, or nil. It is never written to, and may lack

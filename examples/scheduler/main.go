@@ -65,7 +65,11 @@ func play(out io.Writer, c *servers) error {
 		return err
 	}
 	for _, a := range report.Allocs {
-		fmt.Fprintf(out, "          %-9s is still there: %s\n", a.Alloc, a.Reason)
+		why := a.Reason.String()
+		if a.Culprit != nil {
+			why += ": " + a.Culprit.String()
+		}
+		fmt.Fprintf(out, "          %-9s is still there: %s\n", a.Alloc, why)
 	}
 	fmt.Fprintf(out, "The leader, %s, dies.\n", c.leader().name)
 	c.kill(c.leader())
