@@ -70,6 +70,7 @@ const (
 	ReasonOfAbsent Check = "G8 reason of absent allocation" // a reason of an allocation that is not on the node
 	UntrueReason   Check = "G8 untrue reason"               // a reason is wrong
 	WrongNumbers   Check = "G8 wrong numbers"               // the numbers of a reason are wrong
+	WrongCulprit   Check = "G8 wrong culprit"               // the allocation or evaluation that a reason names does not cause it, or is not as described
 	WrongSince     Check = "G8 wrong since"                 // the start of a reason is wrong
 	WrongTotals    Check = "G8 wrong totals"                // the sums of a report differ from its allocations
 
@@ -105,7 +106,7 @@ func Checks() []Check {
 		NoEvaluation, ValidRefused, WrongAnswer, MarkLost, PlannedBeforeBarrier, PlannedFromOldState,
 		SentTwice, NotRetried, NotReevaluated, JobForgotten, NeedlessEvaluation,
 		Forgotten,
-		NoReason, TwoReasons, ReasonOfAbsent, UntrueReason, WrongNumbers, WrongSince, WrongTotals,
+		NoReason, TwoReasons, ReasonOfAbsent, UntrueReason, WrongNumbers, WrongCulprit, WrongSince, WrongTotals,
 		TooManyIDs, TooManyBytes, TooManyInFlight, TooManyQueries, TooManyRecords, TooSoon,
 		IdleWake, IdleWrite, EndlessSteps,
 		ReplicasDiffer, RestoreDiffers, Unnamed, Unordered,

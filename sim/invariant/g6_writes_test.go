@@ -46,6 +46,7 @@ func waiting(q *invariant.Quiet) {
 	for i := range q.Reports[0].Allocs {
 		if a := &q.Reports[0].Allocs[i]; a.Alloc == "a1" {
 			a.Reason, a.Since = rules.ReasonWritePending, rules.Since{Observed: true, At: epoch}
+			a.Culprit, a.Missing = nil, 0
 		}
 	}
 }

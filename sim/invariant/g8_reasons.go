@@ -12,9 +12,10 @@ import (
 
 // G8 reasons: every live allocation on a draining node has exactly one reason, with its numbers
 // and its start. It is the first matching reason of a fixed set. The judge computes the reason
-// again from the state, from the items in flight, and from the reports of the client. It relies
-// on the drainer for two things only: which marks are planned, if the contract allows them and
-// the drainer has to wait, and which of several equal candidates waits.
+// again from the state, from the items in flight, and from the reports of the client. What a reason
+// names as its cause is in the state and is as described. The judge relies on the drainer for two
+// things only: which marks are planned, if the contract allows them and the drainer has to wait, and
+// which of several equal candidates waits.
 
 // reasons judges the reports of one quiet point.
 type reasons struct {
@@ -228,19 +229,11 @@ func (r *reasons) judgeNumbers(a *alloc, ar *rules.AllocExplanation) {
 			r.find(WrongNumbers, of(a), "%q has healthy, count, max_parallel %v and must have %v", ar.Reason, got, want)
 		}
 	}
-	switch ar.Reason {
-	case rules.ReasonWaitingForScheduler:
-		open := a.group.job.open
-		if (len(open) > 0) != (ar.Eval != nil) || ar.Eval != nil && !slices.Contains(open, r.now.evals[ar.Eval.ID]) {
-			r.find(WrongNumbers, of(a), "%q names evaluation %q, but that is none of the %d open ones of the job", ar.Reason, evalID(ar.Eval), len(open))
-		}
-	case rules.ReasonWaitingForReplacement:
-		if evalID(ar.Eval) != evalID(a.group.blocked()) {
-			r.find(WrongNumbers, of(a), "%q names evaluation %q, but the blocked one is %q", ar.Reason, evalID(ar.Eval), evalID(a.group.blocked()))
-		}
-	case rules.ReasonWaitingForRoom:
+	if ar.Reason == rules.ReasonWaitingForRoom {
 		r.judgeOutstanding(a, ar.Outstanding)
 	}
+	r.judgeEval(a, ar)
+	r.judgeCulprit(a, ar)
 }
 
 // due is when a reason ends by itself or becomes overdue, or zero.

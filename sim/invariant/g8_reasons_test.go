@@ -58,11 +58,11 @@ func brokenReasons() []broken {
 	add("a wrong start of a hold", invariant.WrongSince, func(s *fixture, q *invariant.Quiet) { reportOfAlloc(q, "p2").Since.At = s.now })
 	add("a wrong time for a verdict", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "unjudged").Due = epoch })
 	add("a missing evaluation of a marked allocation", invariant.WrongNumbers, func(s *fixture, q *invariant.Quiet) { reportOfAlloc(q, "marked").Eval = nil })
-	add("a missing list of outstanding allocations", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "a1").Outstanding = nil })
+	add("a missing list of outstanding allocations", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "a1").Outstanding = nil }, invariant.WrongCulprit)
 	add("a list with an allocation that is not outstanding", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) {
 		a := reportOfAlloc(q, "a1")
 		a.Outstanding = append([]cluster.AllocID{"a2"}, a.Outstanding...)
-	})
+	}, invariant.WrongCulprit)
 	add("a wrong group", invariant.WrongNumbers, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "a1").Group.Name = "another" })
 	add("another start than the stop", invariant.WrongSince, func(_ *fixture, q *invariant.Quiet) {
 		a := reportOfAlloc(q, "stopping")
@@ -75,6 +75,40 @@ func brokenReasons() []broken {
 	add("a start in the future", invariant.WrongSince, func(s *fixture, q *invariant.Quiet) {
 		reportOfAlloc(q, "unjudged").Since.At = s.now.Add(time.Second)
 	})
+	for name, change := range map[string]func(c *rules.Culprit){
+		"another allocation": func(c *rules.Culprit) { c.Alloc = "batch" },
+		"a wrong node":       func(c *rules.Culprit) { c.Node = "n2" },
+		"a wrong state":      func(c *rules.Culprit) { c.State = rules.CulpritMarked },
+		"a wrong start":      func(c *rules.Culprit) { c.Since = epoch.Add(-time.Hour) },
+		"a wrong number":     func(c *rules.Culprit) { c.More++ },
+	} {
+		add("a culprit with "+name, invariant.WrongCulprit, func(_ *fixture, q *invariant.Quiet) {
+			copied := *reportOfAlloc(q, "a1").Culprit
+			change(&copied)
+			reportOfAlloc(q, "a1").Culprit = &copied
+		})
+	}
+	add("no culprit of a stage", invariant.WrongCulprit, func(_ *fixture, q *invariant.Quiet) { reportOfAlloc(q, "s1").Culprit = nil })
+	add("a culprit of a reason without one", invariant.WrongCulprit, func(_ *fixture, q *invariant.Quiet) {
+		reportOfAlloc(q, "batch").Culprit = reportOfAlloc(q, "s1").Culprit
+	})
+	add("an evaluation with a wrong status", invariant.WrongCulprit, func(_ *fixture, q *invariant.Quiet) {
+		e := reportOfAlloc(q, "marked").Eval.Copy()
+		e.Status = cluster.EvalBlocked
+		reportOfAlloc(q, "marked").Eval = e
+	})
+	for name, change := range map[string]func(r *rules.AllocExplanation){
+		"without the sick one":    func(r *rules.AllocExplanation) { r.Culprit = nil },
+		"with a missing one":      func(r *rules.AllocExplanation) { r.Missing = 1 },
+		"with a healthy culprit":  func(r *rules.AllocExplanation) { r.Culprit = &rules.Culprit{Alloc: "a2", Node: "n2"} },
+		"with an unknown culprit": func(r *rules.AllocExplanation) { r.Culprit = &rules.Culprit{Alloc: "never"} },
+	} {
+		all = append(all, broken{"a group below its budget " + name, invariant.WrongCulprit, nil, func(t *testing.T) *fixture {
+			s := withoutRoom(t)
+			s.quiet(func(q *invariant.Quiet) { change(reportOfAlloc(q, "a1")) })
+			return s
+		}})
+	}
 	add("a wrong sum of a stage", invariant.WrongTotals, func(_ *fixture, q *invariant.Quiet) { q.Reports[0].Left[cluster.StageSystem]++ })
 	add("a wrong worst reason", invariant.WrongTotals, func(_ *fixture, q *invariant.Quiet) { q.Reports[0].Reason = rules.ReasonLeftByRequest })
 	all = append(all, broken{"a mark in flight without a start", invariant.WrongSince, nil, func(t *testing.T) *fixture {
