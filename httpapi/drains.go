@@ -17,6 +17,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -126,13 +127,40 @@ func explain(q *request, w *wire.NodeDrain, n *cluster.Node, s State) error {
 				report.Allocs[i] = report.Allocs[i].WithoutTexts()
 			}
 		}
-		w.Allocs = wire.NewDrainAllocs(report.Allocs)
+		w.Allocs = wire.NewDrainAllocs(n.ID, report.Allocs)
+		addShortageLines(s, w.Allocs)
 		addWaits(s, w.Allocs)
 		return nil
 	case q.params.stale && errors.Is(err, rules.ErrNotEnabled):
 		return nil
 	}
 	return err
+}
+
+// maxShortageLines bounds the evaluations of one answer whose shortages are computed: each costs a look at
+// every node.
+const maxShortageLines = 8
+
+// addShortageLines adds to the causes that name a blocked evaluation why it places nothing, by the present
+// state.
+func addShortageLines(s State, left []wire.DrainAlloc) {
+	failed := map[string]map[string]*wire.AllocationMetric{}
+	for i := range left {
+		a := &left[i]
+		if a.EvalStatus != string(cluster.EvalBlocked) {
+			continue
+		}
+		found, known := failed[a.EvalID]
+		if !known && len(failed) < maxShortageLines {
+			if e := s.Eval(cluster.EvalID(a.EvalID)); e != nil {
+				found = shortage.Of(s, e)
+			}
+			failed[a.EvalID] = found
+		}
+		if line := shortage.Line(found, a.TaskGroup); line != "" {
+			a.Cause += ": " + line
+		}
+	}
 }
 
 // addWaits adds what the tasks of stopping allocations wait for, as far as their clients report it.

@@ -215,10 +215,47 @@ func TestDrainAllocs_haveEveryField(t *testing.T) {
 		Alloc: "a1", Group: cluster.GroupKey{Job: cluster.JobKey{Namespace: "n", ID: "j"}, Name: "g"}, Stage: cluster.StagePlugins,
 		Reason: rules.ReasonWaitingForRoom, Since: rules.Since{At: noon, Observed: true}, Detail: "why", Due: noon.Add(time.Hour),
 		Eval: &cluster.Evaluation{ID: "e1", Status: cluster.EvalBlocked}, Outstanding: []cluster.AllocID{"a2"},
+		Culprit: &rules.Culprit{Alloc: "a2", Node: "n2", NodeName: "two", State: rules.CulpritUnhealthy, Since: noon, More: 1}, Missing: 2,
 		Attempts: 3, LastError: errors.New("no quorum"), Healthy: 9, Count: 10, MaxParallel: 1,
 	}
-	b := result.Of(json.Marshal(wire.NewDrainAllocs([]rules.AllocExplanation{report})[0])).OK(t)
+	b := result.Of(json.Marshal(wire.NewDrainAllocs("n1", []rules.AllocExplanation{report})[0])).OK(t)
 	must.Eq(t, `{"ID":"a1","Namespace":"n","JobID":"j","TaskGroup":"g","Stage":"storage plugins","Reason":"waiting for room","Detail":"why",`+
 		`"Since":"2026-11-20T12:00:00.123456789Z","SinceSeen":true,"Due":"2026-11-20T13:00:00.123456789Z","EvalID":"e1","EvalStatus":"blocked",`+
-		`"Outstanding":["a2"],"Attempts":3,"LastError":"no quorum","Healthy":9,"Count":10,"MaxParallel":1}`, string(b))
+		`"Cause":"alloc a2 on two is unhealthy since 2026-11-20T12:00:00Z, and 1 more; the group lacks 2 allocations",`+
+		`"Culprit":{"AllocID":"a2","NodeID":"n2","NodeName":"two","State":"is unhealthy","Since":"2026-11-20T12:00:00.123456789Z","More":1},"Missing":2,`+
+		`"See":"nodedrain alloc status a2","Outstanding":["a2"],"Attempts":3,"LastError":"no quorum","Healthy":9,"Count":10,"MaxParallel":1}`, string(b))
+}
+
+// Each reason names the command that shows more about its cause.
+func TestDrainAllocs_see(t *testing.T) {
+	t.Parallel()
+	group := cluster.GroupKey{Job: cluster.JobKey{Namespace: "ops", ID: "web"}, Name: "g"}
+	held := &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{Namespace: "default", Volume: "data"}}}
+	for want, r := range map[string]rules.AllocExplanation{
+		"":                          {Reason: rules.ReasonWritePending},
+		"nodedrain server members":  {Reason: rules.ReasonWritePending, Attempts: 1},
+		"nodedrain alloc status a1": {Reason: rules.ReasonStopping},
+		"nodedrain alloc status a2": {Reason: rules.ReasonBelowBudget, Culprit: &rules.Culprit{Alloc: "a2"}, Missing: 1},
+		"nodedrain job status -namespace ops web": {Reason: rules.ReasonBelowBudget, Missing: 1},
+		"nodedrain node status n1":                {Reason: rules.ReasonDisconnected},
+		"nodedrain volume status data":            {Reason: rules.ReasonHeldForVolumes, Held: held},
+		"nodedrain eval status e1":                {Reason: rules.ReasonWaitingForReplacement, Eval: &cluster.Evaluation{ID: "e1"}},
+	} {
+		r.Alloc, r.Group = "a1", group
+		must.Eq(t, want, wire.NewDrainAllocs("n1", []rules.AllocExplanation{r})[0].See)
+	}
+}
+
+// The progress of a drain has what was placed on its node since it began, and why the leader cannot write.
+// The answer left both out.
+func TestDrainProgress_placedAndStalled(t *testing.T) {
+	t.Parallel()
+	status := rules.Status{
+		Drain: &cluster.Drain{NodeID: "n1"}, Placed: 3, Stalled: "no answer",
+		NewestPlaced: &cluster.Allocation{ID: "a9", Namespace: "default", JobID: "web", TaskGroup: "g"},
+	}
+	p := wire.NewDrainProgress(&status)
+	must.Eq(t, 3, p.Placed)
+	must.Eq(t, "no answer", p.Stalled)
+	must.Eq(t, wire.DrainPlacement{AllocID: "a9", Namespace: "default", JobID: "web", TaskGroup: "g"}, *p.NewestPlaced)
 }

@@ -101,6 +101,26 @@ func TestShortage(t *testing.T) {
 	must.MapEmpty(t, askFor[wire.Evaluation](t, url+"/v1/evaluation/"+string(plan.Eval.ID)).FailedTGAllocs)
 }
 
+// The reason of an allocation that waits for a blocked evaluation names what is short: it named the
+// evaluation alone.
+func TestShortage_ofDrain(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).mixedNodes()
+	j := w.job("web", cluster.JobService, 3)
+	w.place(1, j, nodeID(1))
+	j = j.Copy()
+	j.TaskGroups[0].NodeClasses = []string{"tpu"}
+	j = w.Job(j)
+	w.drain(nodeID(1), cluster.DrainSpec{})
+	plan := w.schedule(j)
+	must.NotNil(t, plan.Blocked)
+	a := askFor[wire.NodeDrain](t, w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 1)+"/drain").Allocs[0]
+	must.Eq(t, string(plan.Blocked.ID), a.EvalID)
+	must.Eq(t, "evaluation "+a.EvalID+" is blocked: 2 allocations of the group cannot be placed: "+
+		`constraint "${node.class} = tpu" excludes 4 nodes, not ready (draining): 1 node, not ready (ineligible): 1 node`, a.Cause)
+	must.Eq(t, "nodedrain eval status "+a.EvalID, a.See)
+}
+
 // A constraint that excludes every node is named.
 func TestShortage_constraint(t *testing.T) {
 	t.Parallel()

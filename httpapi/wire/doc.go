@@ -25,8 +25,8 @@
 //
 // # Our shapes
 //
-// [NodeDrain], [DrainList], [Drain], [DrainProgress] and [DrainAlloc] show a [rules.Report]
-// of a drain. [RegisterRequest], [HeartbeatResponse] and [AllocsRequest] are for clients,
+// [NodeDrain], [DrainList], [Drain], [DrainProgress], [DrainAlloc], [DrainCulprit] and
+// [DrainPlacement] show a [rules.Report] of a drain. [RegisterRequest], [HeartbeatResponse] and [AllocsRequest] are for clients,
 // [JoinRequest] for a server that joins.
 //
 // # Conversions

@@ -131,6 +131,16 @@ type DrainProgress struct {
 	// EndsBy is when the drain ends at the latest while a leader has a quorum; null if
 	// there is no such time.
 	EndsBy Time
+	// Cause names what causes Reason for the first allocation that has it, and See is the command that
+	// shows more. Both are empty if there is none, as in [DrainAlloc].
+	Cause string `json:",omitempty"`
+	See   string `json:",omitempty"`
+	// Placed counts the allocations that a scheduler placed on the node after the drain began, which it
+	// must not do. NewestPlaced is the newest of them, or null.
+	Placed       int             `json:",omitempty"`
+	NewestPlaced *DrainPlacement `json:",omitempty"`
+	// Stalled is why the leader could not write for too long, or empty.
+	Stalled string `json:",omitempty"`
 }
 
 // DrainStages are counts by the stage with which allocations leave.
@@ -147,6 +157,10 @@ func NewDrainProgress(s *rules.Status) *DrainProgress {
 			Consumers: s.Left[cluster.StageConsumers], System: s.Left[cluster.StageSystem], StoragePlugins: s.Left[cluster.StagePlugins],
 		},
 		Ignored: s.Ignored, Unconfirmed: s.Unconfirmed, Waiting: map[string]int{}, EndsBy: NewTime(s.EndsBy),
+		Placed: s.Placed, NewestPlaced: newDrainPlacement(s.NewestPlaced), Stalled: s.Stalled,
+	}
+	if s.Worst != nil {
+		w.Cause, w.See = s.Worst.Cause(), seeFor(s.Worst, s.Drain.NodeID)
 	}
 	for reason := range rules.ReasonCount {
 		if count := s.Waiting[reason]; count > 0 {
@@ -178,6 +192,15 @@ type DrainAlloc struct {
 	// EvalID and EvalStatus are the evaluation that the reason names, or empty.
 	EvalID     string `json:",omitempty"`
 	EvalStatus string `json:",omitempty"`
+	// Cause names in one line what causes the reason: an allocation, the missing ones of the group, or
+	// an evaluation with the resources that are short. It is empty if that is the allocation itself.
+	Cause string `json:",omitempty"`
+	// Culprit is the allocation that Cause names, or null. Missing counts the allocations by which a
+	// group below its budget is short of its count.
+	Culprit *DrainCulprit `json:",omitempty"`
+	Missing int           `json:",omitempty"`
+	// See is the command that shows more about the cause, with whole ids, or empty.
+	See string `json:",omitempty"`
 	// Outstanding are the allocations that it waits for, by id, or nil.
 	Outstanding []string `json:",omitempty"`
 	// Waiting is what each stopping task waits for, by task, as far as the client reports it.
@@ -191,11 +214,12 @@ type DrainAlloc struct {
 	MaxParallel int `json:",omitempty"`
 }
 
-// NewDrainAllocs returns the reasons in their order, never nil.
-func NewDrainAllocs(reports []rules.AllocExplanation) []DrainAlloc {
+// NewDrainAllocs returns the reasons on a node in their order, never nil.
+func NewDrainAllocs(node cluster.NodeID, reports []rules.AllocExplanation) []DrainAlloc {
 	list := make([]DrainAlloc, len(reports))
 	for i := range reports {
 		list[i] = newDrainAlloc(&reports[i])
+		list[i].See = seeFor(&reports[i], node)
 	}
 	return list
 }
@@ -205,6 +229,7 @@ func newDrainAlloc(r *rules.AllocExplanation) DrainAlloc {
 		ID: string(r.Alloc), Namespace: string(r.Group.Job.Namespace), JobID: string(r.Group.Job.ID), TaskGroup: r.Group.Name,
 		Stage: r.Stage.String(), Reason: r.Reason.String(), Detail: r.Detail,
 		Since: NewTime(r.Since.At), SinceSeen: r.Since.Observed, Due: NewTime(r.Due),
+		Cause: r.Cause(), Culprit: newDrainCulprit(r.Culprit), Missing: r.Missing,
 		Outstanding: IDs(r.Outstanding), Attempts: r.Attempts,
 		Healthy: r.Healthy, Count: r.Count, MaxParallel: r.MaxParallel,
 	}
