@@ -227,7 +227,7 @@ func (s scrape) drains(all []rules.Status, observed map[cluster.DrainID]observed
 		s.gauge("allocs_left", "Allocations that have to leave draining nodes and have not stopped, by stage; only on the leader.", float64(left[stage]), "stage", identifier(stage.String()))
 	}
 	for _, d := range longest(unchanged(all, observed, s.now)) {
-		s.gauge("drain_unchanged_seconds", "Time since the number of allocations left changed, for the drains with the longest time; only on the leader.", d.took.Seconds(),
+		s.gauge("drain_unchanged_seconds", "Time since the number of allocations left changed, for the drains with the longest time; only on the leader. nodedrain node explain NODE names what causes the reason.", d.took.Seconds(),
 			"drain", string(d.drain), "node", d.node, "reason", d.label)
 	}
 	for _, d := range longest(late(all, observed, s.now)) {

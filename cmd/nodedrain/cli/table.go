@@ -124,6 +124,21 @@ func (c *Base) SectionIfAny(title string, t *Table) {
 // shortIDLength is the length of a shortened id.
 const shortIDLength = 8
 
+// lengthOfUUID is the length of the ids that ShortIDs shortens.
+const lengthOfUUID = 36
+
+// ShortIDs shortens the ids in a text of a server that are UUIDs.
+func ShortIDs(text string) string {
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		bare := strings.TrimRight(word, ",;.:")
+		if len(bare) == lengthOfUUID && strings.Count(bare, "-") == 4 && strings.Trim(bare, "0123456789abcdef-") == "" {
+			words[i] = ShortID(bare, false) + word[len(bare):]
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // ShortID returns a prefix of an id, long enough for commands to find the node.
 func ShortID(id string, whole bool) string {
 	if whole || len(id) <= shortIDLength {

@@ -25,6 +25,13 @@ func TestSoon(t *testing.T) {
 	must.Eq(t, "2 of 3 healthy,  no time ", LocalTimes("2 of 3 healthy,  no time "))
 }
 
+// Ids in a text of a server become short ones, and other words stay.
+func TestShortIDs(t *testing.T) {
+	t.Parallel()
+	must.Eq(t, "alloc 3f2a9b01, on node-7: is  unhealthy", ShortIDs("alloc 3f2a9b01-aaaa-bbbb-cccc-000000000000, on node-7: is  unhealthy"))
+	must.Eq(t, "rack-with-a-name-of-thirty-six-chars", ShortIDs("rack-with-a-name-of-thirty-six-chars"))
+}
+
 // Wide characters take two columns of the terminal.
 func TestTable_wideCharacters(t *testing.T) {
 	t.Parallel()

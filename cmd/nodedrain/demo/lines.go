@@ -80,7 +80,11 @@ func (l *lines) reasonsOf(look Look) {
 		}
 		if last, ok := l.reasons[d.Node]; !ok || last != d.Reason {
 			l.reasons[d.Node] = d.Reason
-			l.event(look.At, fmt.Sprintf("  %s: %s", d.Node, d.text()))
+			text := d.text()
+			if d.Cause != "" {
+				text += "; " + d.Cause
+			}
+			l.event(look.At, fmt.Sprintf("  %s: %s", d.Node, text))
 		}
 	}
 }

@@ -29,6 +29,9 @@ type DrainLook struct {
 	// Reason is the drain's most severe reason. Waiting counts the allocations by reason.
 	Reason  rules.Reason
 	Waiting [rules.ReasonCount]int
+	// Cause is what causes Reason, or empty. No command follows: the servers of a demonstration have no
+	// address to which one could connect.
+	Cause string
 	// Outcome is empty while the drain runs. Took is how long it ran.
 	Outcome cluster.Outcome
 	Took    time.Duration

@@ -22,6 +22,7 @@ func script(l *lines) {
 		at := time.Duration(i) * 100 * time.Millisecond
 		look := Look{At: at, Leader: "server-1"}
 		a.Left, a.Reason = 8-min(i, 16)/4, rules.ReasonWaitingForRoom
+		a.Cause = "alloc 3f2a9b01 on node-c has no health verdict yet"
 		a.Waiting = [rules.ReasonCount]int{rules.ReasonWaitingForRoom: a.Left - 1, rules.ReasonStopping: 1}
 		b.Left, b.Reason = 3, rules.ReasonBatchRunning
 		b.Waiting = [rules.ReasonCount]int{rules.ReasonBatchRunning: 3}
@@ -32,7 +33,7 @@ func script(l *lines) {
 		case i > 32:
 			b = DrainLook{Node: "node-b", Total: 3, Outcome: cluster.OutcomeDeadlineReached, Took: 3100 * time.Millisecond}
 		case i > 25:
-			a.Reason, b.Reason = rules.ReasonStopping, rules.ReasonStopping
+			a.Reason, b.Reason, a.Cause = rules.ReasonStopping, rules.ReasonStopping, ""
 			b.Waiting = [rules.ReasonCount]int{rules.ReasonStopping: 3}
 		case i > 15:
 			look.Leader = ""

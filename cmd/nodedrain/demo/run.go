@@ -218,7 +218,10 @@ func (r *run) look() (ended bool) {
 			ended = false
 			if s, ok := statuses[d.node]; ok {
 				d.setLeft(s.Left)
-				d.last.Reason, d.last.Waiting = s.Reason, s.Waiting
+				d.last.Reason, d.last.Waiting, d.last.Cause = s.Reason, s.Waiting, ""
+				if s.Worst != nil {
+					d.last.Cause = cli.ShortIDs(cli.LocalTimes(s.Worst.Cause()))
+				}
 			}
 		}
 		if d.deadline > 0 {

@@ -134,7 +134,7 @@ func (b *Bar) reasons(out io.Writer, s decor.Statistics) error {
 	}
 	held := latest.held
 	for i, h := range held {
-		text := h.String()
+		text := h.short()
 		if i == heldRows-1 && len(held) > heldRows {
 			text = fmt.Sprintf("and %d more; \"nodedrain node explain\" lists them", len(held)-i)
 		}

@@ -50,6 +50,10 @@ type Follower struct {
 	// those that still stop.
 	held   []heldGroup
 	endsBy time.Time
+	// stalled is why the leader could not write, as last read, or empty. placed is the number of
+	// allocations placed on the node that the last event about them had.
+	stalled string
+	placed  int
 	// reported are the allocations left as the server last reported them.
 	reported []wire.DrainAlloc
 	// nothingLeft means that the drain ended, and that all that had to leave has stopped.
@@ -272,8 +276,9 @@ func (f *Follower) progress(now time.Time) drainProgress {
 type heldGroup struct {
 	group, reason string
 	count         int
-	// detail is the detail of the group's first allocation.
-	detail string
+	// detail is the detail of the group's first allocation, cause what causes its reason, and see the
+	// command that shows more. Each may be empty.
+	detail, cause, see string
 	// since is when the reason began to hold for the first of them, or zero.
 	since time.Time
 }
@@ -283,7 +288,22 @@ func (h heldGroup) String() string {
 	if h.detail != "" && h.detail != h.reason {
 		text += ": " + h.detail
 	}
+	if h.cause != "" {
+		text += "; " + h.cause
+	}
+	if h.see != "" && !onItsWay(h.reason) {
+		text += "; see: " + h.see
+	}
 	return cli.SingleLine(text)
+}
+
+// short is the text for one row of a terminal: the cause, or the detail if there is none.
+func (h heldGroup) short() string {
+	if h.cause != "" {
+		h.detail, h.cause = cli.ShortIDs(h.cause), ""
+	}
+	h.see = ""
+	return h.String()
 }
 
 // updateReport stores why allocations have not moved, and returns an event for each group with
@@ -294,6 +314,7 @@ func (f *Follower) updateReport(r *wire.NodeDrain) (events []event) {
 	}
 	before := f.held
 	f.held, f.endsBy, f.reported = heldGroups(r.Allocs), r.Progress.EndsBy.Time, r.Allocs
+	events = f.foreign(r.Progress)
 	for _, h := range f.held {
 		known := slices.ContainsFunc(before, func(o heldGroup) bool { return o.group == h.group && o.reason == h.reason })
 		if !known && !onItsWay(h.reason) {
@@ -301,6 +322,33 @@ func (f *Follower) updateReport(r *wire.NodeDrain) (events []event) {
 		}
 	}
 	return events
+}
+
+// foreign returns the events about what no drain causes: a leader that cannot write, when that begins,
+// and allocations that were placed on the node, each time that their number has doubled.
+func (f *Follower) foreign(p *wire.DrainProgress) (events []event) {
+	if p.Stalled != "" && f.stalled == "" {
+		events = append(events, event{text: "Stalled: " + cli.SingleLine(cli.LocalTimes(p.Stalled))})
+	}
+	f.stalled = p.Stalled
+	if p.Placed > 0 && p.Placed >= 2*f.placed {
+		f.placed = p.Placed
+		events = append(events, event{text: "Placed: " + cli.SingleLine(PlacedText(p))})
+	}
+	return events
+}
+
+// PlacedText returns how many allocations were placed on the node of a drain after it began, and the newest
+// of them, or empty if there are none.
+func PlacedText(p *wire.DrainProgress) string {
+	if p.Placed == 0 {
+		return ""
+	}
+	text := cli.Count(p.Placed, "allocation") + " after the drain began, which a scheduler must not do"
+	if n := p.NewestPlaced; n != nil {
+		text += fmt.Sprintf("; the newest is %s of job %s", n.AllocID, cli.JobName(n.Namespace, n.JobID))
+	}
+	return text
 }
 
 // onItsWay reports whether an allocation with this reason is moving. Lines of its own
@@ -318,7 +366,8 @@ func heldGroups(allocs []wire.DrainAlloc) (held []heldGroup) {
 		i := slices.IndexFunc(held, func(h heldGroup) bool { return h.group == group && h.reason == a.Reason })
 		if i < 0 {
 			i = len(held)
-			held = append(held, heldGroup{group: group, reason: a.Reason, detail: cli.LocalTimes(a.Detail), since: a.Since.Time})
+			held = append(held, heldGroup{group: group, reason: a.Reason, detail: cli.LocalTimes(a.Detail),
+				cause: cli.LocalTimes(a.Cause), see: a.See, since: a.Since.Time})
 		}
 		held[i].count++
 		if at := a.Since.Time; !at.IsZero() && at.Before(held[i].since) {

@@ -246,6 +246,40 @@ func TestFollower_report(t *testing.T) {
 	must.StrContains(t, f.progress(began).String(), "1 of 1 allocation left, at least 1 round, ends by ")
 }
 
+// The line of a group names what causes its reason and the command that shows more. A row of a bar has the
+// short ids of the cause, and no detail. Both named nothing.
+func TestFollower_cause(t *testing.T) {
+	t.Parallel()
+	var f Follower
+	const id = "3f2a9b01-aaaa-bbbb-cccc-000000000000"
+	web := leftAlloc("web", "below budget", "2 of 4 healthy")
+	web.Cause, web.See = "alloc "+id+" on node-7 is unhealthy", "nodedrain alloc status "+id
+	must.Eq(t, []string{"Waiting: 1 of default/shop.web: below budget: 2 of 4 healthy; alloc " + id + " on node-7 is unhealthy; see: nodedrain alloc status " + id},
+		texts(f.updateReport(report(web))))
+	must.Eq(t, "1 of default/shop.web: below budget: alloc 3f2a9b01 on node-7 is unhealthy", f.held[0].short())
+}
+
+// Placements on the draining node have an event when their number has doubled, and a leader that cannot
+// write has one when that begins. The monitor printed neither.
+func TestFollower_foreign(t *testing.T) {
+	t.Parallel()
+	var f Follower
+	read := func(placed int, stalled string) []string {
+		r := report()
+		r.Progress.Placed, r.Progress.Stalled = placed, stalled
+		r.Progress.NewestPlaced = &wire.DrainPlacement{AllocID: "a9", Namespace: "default", JobID: "web"}
+		return texts(f.updateReport(r))
+	}
+	must.SliceEmpty(t, read(0, ""))
+	must.Eq(t, []string{"Placed: 1 allocation after the drain began, which a scheduler must not do; the newest is a9 of job web"}, read(1, ""))
+	must.SliceEmpty(t, read(1, ""))
+	must.SliceLen(t, 1, read(2, ""))
+	must.Eq(t, []string{"Stalled: no answer"}, read(3, "no answer"))
+	must.SliceEmpty(t, read(3, "no answer for longer"))
+	must.SliceEmpty(t, read(3, ""))
+	must.SliceLen(t, 1, read(3, "no answer"))
+}
+
 // After the end of the drain the monitor prints what it waits for: a task whose driver is off may never end.
 func TestFollower_lingering(t *testing.T) {
 	t.Parallel()

@@ -68,15 +68,18 @@ func (f *listFlags) run(c *cli.Call) error {
 }
 
 func activeTable(drains []wire.ActiveDrain, verbose bool) *cli.Table {
-	t := cli.NewTable("Node", "Name", "Started", "Limit", "Left", "Reason", "Ends By", cli.If(verbose, "Drain"), cli.If(verbose, "By"), cli.If(verbose, "Meta"))
+	t := cli.NewTable("Node", "Name", "Started", "Limit", "Left", "Reason", "Ends By", cli.If(verbose, "Cause"), cli.If(verbose, "See"),
+		cli.If(verbose, "Drain"), cli.If(verbose, "By"), cli.If(verbose, "Meta"))
 	for _, a := range drains {
-		left, reason, endsBy := "unknown", "unknown", "unknown"
+		left, reason, endsBy, cause, see := "unknown", "unknown", "unknown", "", ""
 		if p := a.Progress; p != nil {
 			left = fmt.Sprint(p.Left.Consumers + p.Left.System + p.Left.StoragePlugins)
 			reason, endsBy = p.Reason, cli.TimeCell(p.EndsBy)
+			cause, see = cli.LocalTimes(p.Cause), p.See
 		}
 		d := a.Drain
-		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, endsBy, d.ID, cli.Author(d.UpdatedBy), cli.PairsText(d.Meta))
+		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, endsBy, cmp.Or(cause, "-"), cmp.Or(see, "-"),
+			d.ID, cli.Author(d.UpdatedBy), cli.PairsText(d.Meta))
 	}
 	return t
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -22,10 +23,11 @@ func Explain() *cli.Command {
 		Short: "Explain why a node has not drained yet",
 		Description: `
   Shows why each allocation is still on a draining node: one reason with its numbers,
-  when the reason began, and when it is due to end by itself. "seen" before a time
-  means that the leader first observed the reason then. For a node that does not drain the
-  command shows how its last drain ended. NODE is the node's name, its id or a
-  prefix of the id.
+  when the reason began, and when it is due to end by itself. "Causes" names the
+  allocation or the evaluation that causes a reason, and the command that shows more.
+  "seen" before a time means that the leader first observed the reason then. For a node
+  that does not drain the command shows how its last drain ended. NODE is the node's name,
+  its id or a prefix of the id.
 `,
 		Args: "NODE", CountsArgs: true, Connects: true, Formats: true, Run: f.run,
 		Options: cli.Options{
@@ -80,6 +82,7 @@ func explain(c *cli.Base, r *wire.NodeDrain, verbose bool) {
 	default:
 		c.Section("Reasons", reasonTable(r))
 		c.Section("Allocations Left", leftTable(r.Allocs, verbose))
+		printCauses(c.Out, r.Allocs, verbose)
 	}
 }
 
@@ -115,6 +118,8 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
 	}
 	if progress != nil {
 		f.Add("Left", stagesText(progress))
+		f.AddAny("Placed", drain.PlacedText(progress))
+		f.AddAny("Stalled", cli.LocalTimes(progress.Stalled))
 		if progress.Unconfirmed > 0 {
 			f.Add("Unconfirmed", cli.Count(progress.Unconfirmed, "allocation")+": their tasks may still run")
 		}
@@ -157,6 +162,56 @@ func leftTable(allocs []wire.DrainAlloc, verbose bool) *cli.Table {
 		t.Row(cli.ShortID(a.ID, verbose), a.Namespace, a.JobID, a.TaskGroup, a.Stage, a.Reason, sinceCell(a), cli.TimeCell(a.Due), waitsForCell(a), detailCell(a))
 	}
 	return t
+}
+
+// cause is what causes the reason of allocations, with the command that shows more.
+type cause struct {
+	reason, text, see string
+	// first is the first of the allocations, and more counts the others.
+	first string
+	more  int
+}
+
+// causesOf returns the causes, in the order of the first allocations. Allocations that are the cause
+// themselves have one for each reason.
+func causesOf(allocs []wire.DrainAlloc) (causes []cause) {
+	for _, a := range allocs {
+		if a.Cause == "" && a.See == "" {
+			continue
+		}
+		i := slices.IndexFunc(causes, func(c cause) bool { return c.reason == a.Reason && c.text == a.Cause })
+		if i >= 0 {
+			causes[i].more++
+			continue
+		}
+		causes = append(causes, cause{reason: a.Reason, text: a.Cause, see: a.See, first: a.ID})
+	}
+	return causes
+}
+
+// printCauses prints what causes the reasons, in lines that fit into 80 columns unless names are long.
+func printCauses(out io.Writer, allocs []wire.DrainAlloc, verbose bool) {
+	causes := causesOf(allocs)
+	if len(causes) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nCauses")
+	for _, cause := range causes {
+		head, text, see := cli.ShortID(cause.first, verbose), cli.LocalTimes(cause.text), cause.see
+		if cause.more > 0 {
+			head += fmt.Sprintf(" and %d more", cause.more)
+		}
+		if !verbose {
+			text, see = cli.ShortIDs(text), cli.ShortIDs(see)
+		}
+		fmt.Fprintf(out, "%s: %s\n", head, cause.reason)
+		if text != "" {
+			fmt.Fprintf(out, "  %s\n", cli.SingleLine(text))
+		}
+		if see != "" {
+			fmt.Fprintf(out, "  see: %s\n", cli.SingleLine(see))
+		}
+	}
 }
 
 func sinceCell(a wire.DrainAlloc) string {
