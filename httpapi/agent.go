@@ -97,7 +97,11 @@ func readHealth(q *request) error {
 	}
 	switch kind := q.URL.Query().Get("type"); kind {
 	case "", "server":
-		answer.Server = healthOf(q.backend.Peers.Leader() != "", "No cluster leader")
+		problem := "No cluster leader"
+		if q.backend.Peers.Removed() {
+			problem = "this server was removed from its cluster: its log has the remedy"
+		}
+		answer.Server = healthOf(q.backend.Peers.Leader() != "", problem)
 	case "client":
 		answer.Client = healthOf(false, "this agent is a server, not a client")
 	default:

@@ -260,6 +260,9 @@ type Peers interface {
 	Forward(http.ResponseWriter, *http.Request)
 	// Leader is the address of the leader's raft, or empty if none is known.
 	Leader() string
+	// Removed reports whether another server has removed this one from its cluster. The health of this
+	// server reports it. False if this server has not read that yet.
+	Removed() bool
 	// Members are the servers, by id.
 	Members() []Member
 	// Survey requests the status of every server of Members, and returns them with the answers. It waits a few seconds

@@ -38,6 +38,8 @@ type fixture struct {
 	cluster string
 	// broken is the error of every write, or nil.
 	broken error
+	// removed is true if another server has removed this one.
+	removed bool
 	// follows is true if this server does not lead; forwarded counts the requests that it passed on to
 	// leader, which may be nil.
 	follows   bool
@@ -234,6 +236,8 @@ func (w peerList) Survey(context.Context) []httpapi.Member {
 	}
 	return members
 }
+
+func (w peerList) Removed() bool { return w.removed }
 
 func (w peerList) LastContact() time.Duration {
 	if w.leads() {

@@ -21,6 +21,8 @@ func TestReferenceClient_health(t *testing.T) {
 	health = result.Of(agent.Health()).OK(t)
 	must.False(t, health.Server.Ok)
 	must.Eq(t, "No cluster leader", health.Server.Message)
+	w.removed = true
+	must.Eq(t, "this server was removed from its cluster: its log has the remedy", result.Of(agent.Health()).OK(t).Server.Message)
 	url := w.serve(httpapi.Options{}).URL + "/v1/agent/health"
 	must.Eq(t, 500, request(t, "GET", url, "").code)
 	must.Eq(t, `{"client":{"ok":false,"message":"this agent is a server, not a client"}}`, request(t, "GET", url+"?type=client", "").body)

@@ -486,6 +486,29 @@ func TestCluster_removed(t *testing.T) {
 	must.False(t, logs[leader.Name()].has(line))
 }
 
+// A server that was down when another one removed it reads its removal from the leader when it is back,
+// although its own configuration has it: it logs the remedy, and its health names the removal. It had no
+// leader and gave no reason.
+func TestCluster_removedWhileDown(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir(), "s3": t.TempDir()}
+	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
+	leader := w.leader()
+	removed := w.others(leader)[0]
+	address := removed.ServerAddr()
+	must.NoError(t, removed.Stop())
+	must.NoError(t, api(t, leader).Servers().Remove(t.Context(), removed.Name()))
+	logs := &logBuffer{}
+	back := start(t, agent.Config{
+		DataDir: dirs[removed.Name()], ServerAddr: address, Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: logs}),
+	})
+	eventually(t, "the removed server logs it", func() bool {
+		return logs.has("this server was removed from its cluster: it gets no more entries, and has no leader. Its own log does not have the removal")
+	})
+	must.True(t, back.Backend().Peers.Removed())
+	must.False(t, leader.Backend().Peers.Removed())
+}
+
 // A server that restarts at another address keeps its name and updates its address.
 func TestCluster_anotherAddressAfterARestart(t *testing.T) {
 	t.Parallel()

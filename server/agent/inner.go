@@ -53,6 +53,10 @@ type serverInfo struct {
 	// Silent is its last contact with each server that does not answer it, by id, or nil. The leader
 	// has it, and without a leader those that followed the last one. Older servers leave it out.
 	Silent map[raft.ServerID]time.Time `json:",omitempty"`
+	// Leader is the address of the leader that it follows or is, or empty. Servers are the names of the
+	// servers of its cluster. Older servers leave both out.
+	Leader  string   `json:",omitempty"`
+	Servers []string `json:",omitempty"`
 }
 
 func (i serverInfo) understood() cluster.Versions {
@@ -165,9 +169,13 @@ const maxPeerBody = 1 << 20
 
 // info returns the description of this server.
 func (a *Agent) info() serverInfo {
+	var names []string
+	for _, s := range a.peers().configuration().Servers {
+		names = append(names, string(s.ID))
+	}
 	return serverInfo{
 		ID: a.Name(), Address: a.ServerAddr(), Expect: a.config.BootstrapExpect, Cluster: a.membership.id(),
-		Members: len(a.peers().configuration().Servers), Searching: a.membership.searchingServers(),
+		Members: len(names), Servers: names, Leader: a.peers().Leader(), Searching: a.membership.searchingServers(),
 		Versions: cluster.Understood(),
 		Started:  a.started.UTC(), Build: cmp.Or(a.config.API.Build, httpapi.DefaultBuild),
 		Newest: a.server.Raft().LastIndex(), Applied: a.server.Raft().AppliedIndex(),

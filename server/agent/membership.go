@@ -21,8 +21,9 @@ import (
 // joinInterval is the wait between two rounds of requests to find or leave a cluster.
 const joinInterval = 250 * time.Millisecond
 
-// membership adds the server to its cluster. It owns one goroutine until the server is a member. A
-// server that is removed later stays out of the cluster until it is started again.
+// membership adds the server to its cluster, and detects that another server has removed it. It owns one
+// goroutine until the agent stops. A server that is removed later stays out of the cluster until it is
+// started again.
 type membership struct {
 	agent *Agent
 	// search ends when the server leaves, or the agent stops.
@@ -40,6 +41,9 @@ type membership struct {
 	cluster string
 	// leaves reports whether the server itself leaves its cluster; guarded by mu.
 	leaves bool
+	// removedAt is when this server read that another one has removed it from its cluster, or zero; guarded by
+	// mu.
+	removedAt time.Time
 }
 
 func newMembership(a *Agent) *membership {
@@ -51,10 +55,15 @@ func newMembership(a *Agent) *membership {
 	return m
 }
 
-// run searches for a cluster until the server is in one at its present address.
+// run searches for a cluster until the server is in one at its present address. Then it watches whether
+// the server is removed.
 func (m *membership) run() {
-	defer m.stopSearch()
-	ctx := m.search
+	m.searchCluster(m.search)
+	m.stopSearch()
+	m.watchRemoval(m.agent.life)
+}
+
+func (m *membership) searchCluster(ctx context.Context) {
 	logger := m.agent.config.Logger
 	for logged := ""; !m.member(); {
 		err := m.round(ctx)
@@ -88,18 +97,82 @@ func (m *membership) notifyRemoved(removed raft.Server) {
 	}
 }
 
-// removed logs that another server has removed this one from its cluster, unless this one leaves.
+// removed handles the notification that another server has removed this one from its cluster.
 func (m *membership) removed(name string) error {
+	if name != m.agent.Name() {
+		return failure.Newf(http.StatusConflict, "this server is %s", m.agent.Name())
+	}
+	m.setRemoved("Stop it. If it starts again with its data, it may join again. If it must not return, delete its data directory")
+	return nil
+}
+
+// setRemoved records that another server has removed this one, and logs it once with the remedy, unless
+// this server leaves.
+func (m *membership) setRemoved(remedy string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case name != m.agent.Name():
-		return failure.Newf(http.StatusConflict, "this server is %s", m.agent.Name())
-	case !m.leaves:
-		m.agent.config.Logger.Error("this server was removed from its cluster: it gets no more entries, and has no leader. " +
-			"Stop it. If it starts again with its data, it may join again. If it must not return, delete its data directory")
+	if m.leaves || !m.removedAt.IsZero() {
+		return
 	}
-	return nil
+	m.removedAt = time.Now()
+	m.agent.config.Logger.Error("this server was removed from its cluster: it gets no more entries, and has no leader. " + remedy)
+}
+
+// isRemoved reports whether another server has removed this one, and no leader has added it since: the last
+// messages of the leader to a removed server may arrive after its removal.
+func (m *membership) isRemoved() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	contact := m.agent.server.Raft().LastContact()
+	return !m.removedAt.IsZero() && contact.Before(m.removedAt.Add(watchInterval))
+}
+
+// watchInterval is how long a server has no leader until it looks for its removal, and the wait until it does
+// so again. An election takes less.
+const watchInterval = 8 * joinInterval
+
+// watchRemoval reads, while this server has no leader, whether the leader of its cluster has removed it. The
+// configuration of a server that was down at its removal still has the server, and raft sends it nothing.
+func (m *membership) watchRemoval(ctx context.Context) {
+	for led := true; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchInterval):
+		}
+		leads := m.agent.peers().Leader() != ""
+		if !led && !leads && !m.isRemoved() && m.leaderLacks(ctx) {
+			m.setRemoved("Its own log does not have the removal, because it was down. Stop it and delete its data directory. " +
+				"To return, it must start with an empty data directory, under a new name and at a new address")
+		}
+		led = leads
+	}
+}
+
+// leaderLacks reports whether a server that leads this server's cluster does not have this server among its
+// servers. It sends a request to each server of raft's configuration, and to the leaders that they name.
+func (m *membership) leaderLacks(ctx context.Context) bool {
+	var addresses []string
+	for _, s := range m.agent.peers().configuration().Servers {
+		addresses = append(addresses, string(s.Address))
+	}
+	for i := 0; i < len(addresses); i++ {
+		if addresses[i] == m.agent.ServerAddr() {
+			continue
+		}
+		// The request has only the name: a server without a cluster must not adopt this one's cluster.
+		limited, cancel := context.WithTimeout(ctx, surveyTimeout)
+		info, err := request[serverInfo](limited, m.agent, addresses[i], pathServer, serverInfo{ID: m.agent.Name()})
+		cancel()
+		switch {
+		case err != nil || info.Cluster == "" || info.Cluster != m.id():
+		case info.Leader == info.Address && !slices.Contains(info.Servers, m.agent.Name()):
+			return true
+		case info.Leader != "" && !slices.Contains(addresses, info.Leader):
+			addresses = append(addresses, info.Leader)
+		}
+	}
+	return false
 }
 
 // round requests the cluster of every candidate, and joins the first one. If no candidate has one, and

@@ -26,6 +26,9 @@ func (p peers) Name() string { return p.agent.Name() }
 // Cluster returns the id of the cluster, or empty.
 func (p peers) Cluster() string { return p.agent.membership.id() }
 
+// Removed reports whether another server has removed this one from its cluster, as far as this one has read.
+func (p peers) Removed() bool { return p.agent.membership.isRemoved() }
+
 // Leads reports whether this server leads, by the present state of its raft.
 func (p peers) Leads() bool { return p.agent.server.Leads() }
 
