@@ -173,11 +173,15 @@ func (j *judging) quietClaims() {
 		return
 	}
 	j.read, j.attached = at, attached
-	var machines []claimed.Machine
-	for _, m := range w.Machines() {
+	j.claims.Compare(w.Now(), state, j.mounted(), attached)
+}
+
+// mounted are the machines with their mounts.
+func (j *judging) mounted() (machines []claimed.Machine) {
+	for _, m := range j.world.Machines() {
 		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts(), Runs: running(m)})
 	}
-	j.claims.Compare(w.Now(), state, machines, attached)
+	return machines
 }
 
 // running are the allocations with a task that has processes, except processes that cannot die.
@@ -253,6 +257,9 @@ func (j *judging) still() {
 	p.nodes.still(w)
 	if p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+untroubled {
 		p.nodes.settled(w)
+		if j.volumes {
+			j.claims.Still(w.Now(), w.Truth(), j.mounted())
+		}
 	}
 }
 

@@ -176,6 +176,15 @@ func TestWhatNeedsAnAllocation(t *testing.T) {
 			a.ClientStatus, a.NodeID = cluster.ClientLost, "n9"
 			f.place(a)
 		}, ""},
+		"its volume is still on the node": {func(f *fixture) {
+			f.web = f.stored("web", cluster.JobService)
+			f.place(ended(f.web, "a"))
+		}, "it claims a volume"},
+		"its volume has left the node": {func(f *fixture) {
+			f.web = f.stored("web", cluster.JobService)
+			f.place(ended(f.web, "a"))
+			f.release()
+		}, ""},
 		"completed batch": {func(f *fixture) {
 			f.place(complete(f.job(clustertest.Job("sum", cluster.JobBatch, 1)), "a"))
 		}, "it holds a slot of its group"},
@@ -241,6 +250,34 @@ func TestWhatNeedsAnAllocation(t *testing.T) {
 			must.Eq(t, c.want, judge.Alloc(f.state().Alloc("a")))
 		})
 	}
+}
+
+// stored is a job whose allocation uses the volume "data".
+func (f *fixture) stored(id cluster.JobID, kind cluster.JobType) *cluster.Job {
+	f.t.Helper()
+	mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+	f.write(func(txn *statestore.Txn) error {
+		n := clustertest.Node("n1")
+		n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Alloc: "p", Healthy: true, NodeID: "n1"}}
+		must.NoError(f.t, txn.UpsertNode(n, f.at))
+		return txn.UpsertVolume(&cluster.Volume{
+			Namespace: "default", ID: "data", Name: "data", ExternalID: "ext", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode},
+		}, f.at)
+	})
+	j := clustertest.Job(id, kind, 1)
+	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "data", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
+	return f.job(j)
+}
+
+// release frees the claim of the allocation "a".
+func (f *fixture) release() {
+	f.t.Helper()
+	f.write(func(txn *statestore.Txn) error {
+		must.SliceEmpty(f.t, txn.UpdateClaims(&cluster.ClaimUpdate{At: f.at, Changes: []cluster.ClaimChange{{
+			Claim: cluster.ClaimKey{Volume: cluster.VolumeKey{Namespace: "default", ID: "data"}, Alloc: "a"}, Node: "n1", Cause: cluster.CauseNode,
+		}}}))
+		return nil
+	})
 }
 
 // complete is an allocation whose tasks have ended by themselves.
@@ -395,6 +432,24 @@ func TestWhatNeedsAJob(t *testing.T) {
 				n.Status = cluster.NodeDown
 				return txn.UpsertNode(n, f.at)
 			})
+		}, "it has allocations"},
+		"a batch job whose work claims a volume": {func(f *fixture) {
+			f.web = f.stored("sum", cluster.JobBatch)
+			f.eval(f.web, "e", cluster.EvalComplete)
+			f.place(f.done("a"))
+		}, "it has allocations"},
+		"a batch job whose volumes are free": {func(f *fixture) {
+			f.web = f.stored("sum", cluster.JobBatch)
+			f.eval(f.web, "e", cluster.EvalComplete)
+			f.place(f.done("a"))
+			f.release()
+		}, ""},
+		"a batch job whose work a drain has marked": {func(f *fixture) {
+			f.batch()
+			f.place(running(f.web, "a", ""))
+			f.drain("d1")
+			f.mark(cluster.MarkDeadline)
+			f.end("a")
 		}, "it has allocations"},
 		"a sysbatch job that is done": {func(f *fixture) {
 			f.web = f.job(clustertest.Job("sum", cluster.JobSysBatch, 1))

@@ -23,6 +23,8 @@
 //   - A claim that a controller has detached ends only when the volume is detached, and a volume is
 //     attached only to nodes that claim it. The calls of an earlier leader and of controllers that
 //     cannot be called are excepted.
+//   - The leader collects no allocation that claims a volume. When nothing more happens, a claim of an
+//     allocation that does not exist is on a node that has the volume or is unreachable.
 //   - An allocation that its client has reported as ended has no published volume, except volumes
 //     that the report names. So a complete drain leaves no mount that is not named.
 package claimed

@@ -11,30 +11,33 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // The checks of S3, the guarantee of claims.
 const (
-	Unclaimed    invariant.Check = "S3 mount without a claim" // a machine has a volume that its allocation does not claim
-	TwoWriters   invariant.Check = "S3 two writers"           // two machines write to a volume for one writer
-	Conflict     invariant.Check = "S3 claims in conflict"    // two claims of a volume exclude each other
-	FreedEarly   invariant.Check = "S3 freed too early"       // the claim of a writer on an unreachable node
-	Detached     invariant.Check = "S3 not attached"          // a volume is on a node to which no controller has attached it
-	LeftUnnamed  invariant.Check = "S3 left without a name"   // an ended allocation has a volume that its report does not name
-	DetachedUsed invariant.Check = "S3 detached in use"       // by the state a volume has left a node, but it is still mounted
-	FreedInUse   invariant.Check = "S3 freed in use"          // a task of an unreachable node may write after the servers freed its claim
-	CalledTwice  invariant.Check = "S3 two calls in flight"   // of one volume, by one leader
-	CalledEarly  invariant.Check = "S3 detached too early"    // a controller is called to detach a volume that is mounted
-	Overtaken    invariant.Check = "S3 overtaken call"        // a controller may still undo the call of another one
-	FreedHere    invariant.Check = "S3 freed while attached"  // by the state a volume is detached, but it is attached
-	LeftAttached invariant.Check = "S3 left attached"         // a volume is attached to a node that does not claim it
+	Unclaimed    invariant.Check = "S3 mount without a claim"  // a machine has a volume that its allocation does not claim
+	TwoWriters   invariant.Check = "S3 two writers"            // two machines write to a volume for one writer
+	Conflict     invariant.Check = "S3 claims in conflict"     // two claims of a volume exclude each other
+	FreedEarly   invariant.Check = "S3 freed too early"        // the claim of a writer on an unreachable node
+	Detached     invariant.Check = "S3 not attached"           // a volume is on a node to which no controller has attached it
+	LeftUnnamed  invariant.Check = "S3 left without a name"    // an ended allocation has a volume that its report does not name
+	DetachedUsed invariant.Check = "S3 detached in use"        // by the state a volume has left a node, but it is still mounted
+	FreedInUse   invariant.Check = "S3 freed in use"           // a task of an unreachable node may write after the servers freed its claim
+	CalledTwice  invariant.Check = "S3 two calls in flight"    // of one volume, by one leader
+	CalledEarly  invariant.Check = "S3 detached too early"     // a controller is called to detach a volume that is mounted
+	Overtaken    invariant.Check = "S3 overtaken call"         // a controller may still undo the call of another one
+	FreedHere    invariant.Check = "S3 freed while attached"   // by the state a volume is detached, but it is attached
+	LeftAttached invariant.Check = "S3 left attached"          // a volume is attached to a node that does not claim it
+	Collected    invariant.Check = "S3 collected with a claim" // an allocation that the leader collected still claimed a volume
+	Endless      invariant.Check = "S3 endless claim"          // of an allocation that does not exist, on a node that does not have the volume
 )
 
 // Checks returns all checks.
 func Checks() []invariant.Check {
 	return []invariant.Check{
 		Unclaimed, TwoWriters, Conflict, FreedEarly, Detached, LeftUnnamed, DetachedUsed, FreedInUse,
-		CalledTwice, CalledEarly, Overtaken, FreedHere, LeftAttached,
+		CalledTwice, CalledEarly, Overtaken, FreedHere, LeftAttached, Collected, Endless,
 	}
 }
 
@@ -115,6 +118,30 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	case *shims.ClaimUpdate:
 		for _, c := range m.Changes {
 			j.frees(now, a, c, m.At)
+		}
+	case *shims.Collect:
+		for c := range a.After.WorkView().Claims() {
+			if a.After.Alloc(c.Alloc) == nil && a.Before.Alloc(c.Alloc) != nil {
+				j.report(now, Collected, c.Node, c.Alloc, "%s is %s", c.Volume, c.State)
+			}
+		}
+	}
+}
+
+// Still checks that no claim stays for ever. The caller calls it when the clients have had the time
+// to release what they do not have, and nothing more happens. A claim of a purged allocation may
+// stay while its node has the volume or is unreachable: an operator frees it by force.
+func (j *Judge) Still(now time.Time, state *statestore.Snapshot, machines []Machine) {
+	for c := range state.WorkView().Claims() {
+		n := state.Node(c.Node)
+		if state.Alloc(c.Alloc) != nil || n == nil || !opinion.Reachable(n) || !c.State.OnNode() {
+			continue
+		}
+		has := slices.ContainsFunc(machines, func(m Machine) bool {
+			return m.Node == c.Node && slices.ContainsFunc(m.Mounts, func(at double.Mount) bool { return at.Volume == c.Volume })
+		})
+		if !has {
+			j.report(now, Endless, c.Node, c.Alloc, "%s is %s", c.Volume, c.State)
 		}
 	}
 }

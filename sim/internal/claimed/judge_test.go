@@ -220,3 +220,43 @@ func TestJudge_freedTooEarly(t *testing.T) {
 		must.Eq(t, []string{"freed too early"}, w.checks())
 	}
 }
+
+// A collected allocation has no claim. The claim of a purged one stays while its node has the volume or
+// is unreachable.
+func TestJudge_claimsWithoutAllocation(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		edit func(*history)
+		want []string
+	}{
+		"purged while its node has the volume": {func(w *history) { w.deletes(&shims.JobDeregister{}) }, nil},
+		"purged, and its node is down": {func(w *history) {
+			w.deletes(&shims.JobDeregister{})
+			w.mounts[0] = nil
+			w.down()
+		}, nil},
+		"purged, and the node does not release it": {func(w *history) {
+			w.deletes(&shims.JobDeregister{})
+			w.mounts[0] = nil
+		}, []string{"endless claim"}},
+		"collected": {func(w *history) { w.deletes(&shims.Collect{}) }, []string{"collected with a claim"}},
+		"collected without a claim": {func(w *history) {
+			w.change(cluster.CauseNode, 0)
+			w.mounts[0] = nil
+			w.deletes(&shims.Collect{})
+		}, nil},
+	} {
+		w := newHistory(t, false)
+		test.edit(w)
+		w.judge.Still(start(), w.store.Snapshot(), []claimed.Machine{{Node: "n1", Mounts: w.mounts[0]}})
+		must.Eq(t, test.want, w.checks(), must.Sprint(name))
+	}
+}
+
+// deletes deletes a1 and its job, and passes the entry to the judge.
+func (w *history) deletes(m shims.Message) {
+	before, after := w.write(func(txn *statestore.Txn) {
+		must.NoError(w.t, txn.DeleteJob(cluster.JobKey{Namespace: "default", ID: "web"}, true))
+	})
+	w.judge.Applied(start(), shims.Applied{Index: w.index, Before: before, After: after, Message: m})
+}

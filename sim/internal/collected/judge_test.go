@@ -33,6 +33,8 @@ type world struct {
 	// drain is the running drain of n1, or empty. stop means that sum is stopped.
 	drain cluster.DrainID
 	stop  bool
+	// claims means that the allocations of both jobs claim the volume data, which all of them may use.
+	claims bool
 	// at is the time at which the allocations are written.
 	at time.Time
 }
@@ -82,6 +84,9 @@ func (w *world) store(t *testing.T) *statestore.Store {
 	txn := s.Begin(1)
 	txn.RaiseClusterVersion(cluster.MaxVersion)
 	must.NoError(t, txn.UpsertNode(w.node, start()))
+	if w.claims {
+		w.addVolume(t, txn)
+	}
 	must.NoError(t, txn.UpsertJob(w.web))
 	must.NoError(t, txn.UpsertJob(w.sum))
 	_, err := txn.ApplyPlan(&cluster.Plan{At: w.at, Places: w.allocs})
@@ -96,6 +101,18 @@ func (w *world) store(t *testing.T) *statestore.Store {
 	must.NoError(t, txn.UpsertEvals(w.evals))
 	txn.Commit()
 	return s
+}
+
+// addVolume writes the volume, which the groups of both jobs use.
+func (w *world) addVolume(t *testing.T, txn *statestore.Txn) {
+	t.Helper()
+	mode := cluster.VolumeCapability{Access: cluster.MultiNodeReader, Attachment: cluster.AttachFileSystem}
+	must.NoError(t, txn.UpsertVolume(&cluster.Volume{
+		Namespace: "default", ID: "data", Name: "data", ExternalID: "ext", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode},
+	}, start()))
+	for _, j := range []*cluster.Job{w.web, w.sum} {
+		j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "data", Type: cluster.VolumeCSI, Source: "data", ReadOnly: true, Capability: mode}}
+	}
 }
 
 // delete deletes rows in an entry that names them all, and returns the checks that fail.
@@ -151,6 +168,7 @@ func TestJudge_Applied(t *testing.T) {
 		"a replaced allocation":    {nil, allocs("a0"), nil},
 		"completed batch work":     {nil, allocs("b1"), []invariant.Check{use, slot}},
 		"batch work of other work": {func(w *world) { w.allocs[2].Job = otherWork(w.sum) }, allocs("b1"), nil},
+		"one that claims a volume": {func(w *world) { w.claims = true }, allocs("a0"), []invariant.Check{use}},
 		"a young one":              {func(w *world) { w.at = now().Add(-age) }, allocs("a0"), []invariant.Check{collected.TooYoung}},
 		"one of a running drain": {func(w *world) {
 			w.drain = "d1"
@@ -198,7 +216,10 @@ func TestJudge_job(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	sum := collect.Rows{Jobs: []cluster.JobKey{w.sum.Key()}}
-	w.allocs = w.allocs[:2]
+	must.Nil(t, w.delete(t, sum)) // all of it has ended
+	w.claims = true
+	must.Eq(t, []invariant.Check{collected.StillOfUse}, w.delete(t, sum)) // its work claims a volume
+	w.claims, w.allocs = false, w.allocs[:2]
 	must.Eq(t, []invariant.Check{collected.StillOfUse}, w.delete(t, sum)) // it has not run
 	w.sum.Stop = true
 	must.Nil(t, w.delete(t, sum))
