@@ -32,12 +32,41 @@ type heartbeats struct {
 
 	mu     sync.Mutex
 	timers *heartbeat.Timers // of the present term, or nil; guarded by mu
+	// received counts the requests of each node that arrived and wait for a write; guarded by mu.
+	received map[cluster.NodeID]int
 	// started is closed when a term creates timers, and replaced when the term ends; guarded by mu.
 	started chan struct{}
 }
 
 func newHeartbeats(o heartbeat.Options, logger hclog.Logger) *heartbeats {
-	return &heartbeats{options: o, logger: logger, ready: make(chan struct{}), wake: make(chan struct{}, 1), started: make(chan struct{})}
+	return &heartbeats{options: o, logger: logger, ready: make(chan struct{}), wake: make(chan struct{}, 1), started: make(chan struct{}), received: make(map[cluster.NodeID]int)}
+}
+
+// during runs the write of a request that arrived from a node. The node is alive until the write
+// ends, however long it takes: its client waits for the answer, and sends nothing meanwhile.
+func (h *heartbeats) during(id cluster.NodeID, write func() error) error {
+	h.mu.Lock()
+	h.received[id]++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.renew(time.Now())
+		if h.received[id]--; h.received[id] == 0 {
+			delete(h.received, id)
+		}
+	}()
+	return write()
+}
+
+// renew counts the requests that wait for a write as heartbeats. The caller holds mu.
+func (h *heartbeats) renew(now time.Time) {
+	if h.timers == nil {
+		return
+	}
+	for id := range h.received { //lint:order each timer by itself
+		h.timers.Renew(id, now)
+	}
 }
 
 // record records a heartbeat of a node, and returns the time until the next one is due. It waits
@@ -176,7 +205,9 @@ func (h *heartbeats) end() {
 func (h *heartbeats) step() ([]heartbeat.Change, time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.timers.Step(time.Now())
+	now := time.Now()
+	h.renew(now)
+	return h.timers.Step(now)
 }
 
 // write writes a change of status and reports the outcome to the timers.

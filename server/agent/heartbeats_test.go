@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,12 +26,15 @@ type memoryServers struct {
 	t       *testing.T
 	servers []*server.Server
 	writers []writer
-	// applying delays the answers of entries while a test holds it.
-	applying sync.Mutex
+	// applying delays the answers of entries while a test fills it. It has capacity 1: a mutex would
+	// stop the time of synctest.
+	applying chan struct{}
+	// down are the nodes that became down, in the order of the log of the first server.
+	down []cluster.NodeID
 }
 
 func newMemoryServers(t *testing.T, n int) *memoryServers {
-	h := &memoryServers{t: t}
+	h := &memoryServers{t: t, applying: make(chan struct{}, 1)}
 	var transports []*raft.InmemTransport
 	var voters []raft.Server
 	for i := range n {
@@ -45,8 +48,11 @@ func newMemoryServers(t *testing.T, n int) *memoryServers {
 		}
 		beats := newHeartbeats(heartbeat.Options{}, hclog.NewNullLogger())
 		s := result.Of(server.New(server.Config{ID: voters[i].ID, Transport: from, Voters: voters, WhileLeading: beats.lead, OnApply: func(a shims.Applied) {
-			h.applying.Lock()
-			defer h.applying.Unlock()
+			h.applying <- struct{}{}
+			defer func() { <-h.applying }()
+			if m, is := a.Message.(*shims.NodeUpdateStatus); is && i == 0 && m.Status == cluster.NodeDown {
+				h.down = append(h.down, m.Node)
+			}
 			beats.applied(a)
 		}})).OK(t)
 		beats.server = s
@@ -149,17 +155,60 @@ func TestHeartbeats_callersThatDisconnect(t *testing.T) {
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 1}, h.statuses())
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
-		h.applying.Lock() // otherwise the answer may arrive before the cancellation
+		h.applying <- struct{}{} // otherwise the answer may arrive before the cancellation
 		_, err := w.Heartbeat(cancelled, nodeID(0))
 		must.ErrorIs(t, err, context.Canceled)
 		_, err = w.RegisterNode(cancelled, &cluster.Node{ID: nodeID(1), Status: cluster.NodeReady})
 		must.ErrorIs(t, err, context.Canceled)
-		h.applying.Unlock()
+		<-h.applying
 		synctest.Wait()
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 2}, h.statuses())
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 2}, h.statuses())
+	})
+}
+
+// Writes may take longer than a node's TTL. A node whose requests wait for them, and fail in the
+// end, is alive: it is not marked down. A silent node is.
+func TestHeartbeats_requestsThatWaitForAWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 1)
+		h.register(3)
+		w := h.writers[0]
+		time.Sleep(5 * time.Second)
+		result.Of(w.UpdateNodeStatus(t.Context(), nodeID(1), cluster.NodeDisconnected)).OK(t)
+		h.applying <- struct{}{}
+		ended, done := make(chan struct{}), make(chan struct{})
+		repeat := func(request func(context.Context) error) {
+			for alive := true; alive; time.Sleep(time.Second) {
+				select {
+				case <-ended:
+					alive = false
+				default:
+				}
+				_ = request(t.Context()) // its outcome is unknown while no entry is applied
+			}
+			done <- struct{}{}
+		}
+		go repeat(func(ctx context.Context) error {
+			_, err := w.RegisterNode(ctx, &cluster.Node{ID: nodeID(0), Status: cluster.NodeReady})
+			return err
+		})
+		go repeat(func(ctx context.Context) error {
+			_, err := w.Heartbeat(ctx, nodeID(1))
+			return err
+		})
+		time.Sleep(2 * time.Minute)
+		<-h.applying
+		close(ended)
+		<-done
+		<-done
+		time.Sleep(heartbeat.DefaultMinTTL)
+		synctest.Wait()
+		must.Eq(t, []cluster.NodeID{nodeID(2)}, slices.Compact(h.down))
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeReady: 2, cluster.NodeDown: 1}, h.statuses())
 	})
 }
 

@@ -30,7 +30,10 @@ func (w writer) RegisterNode(ctx context.Context, n *cluster.Node) (ttl time.Dur
 	if known != nil && subtle.ConstantTimeCompare([]byte(known.SecretID), []byte(n.SecretID)) == 0 {
 		return 0, httpapi.ErrForbidden
 	}
-	if _, err := w.Requests.RegisterNode(ctx, n); err != nil {
+	if err := w.heartbeats.during(n.ID, func() error {
+		_, err := w.Requests.RegisterNode(ctx, n)
+		return err
+	}); err != nil {
 		return 0, err
 	}
 	return w.heartbeats.record(ctx, n.ID)
@@ -45,7 +48,10 @@ func (w writer) Heartbeat(ctx context.Context, id cluster.NodeID) (ttl time.Dura
 	case n == nil:
 		return 0, server.Classify(statestore.ErrNodeNotFound)
 	case n.Status != cluster.NodeReady:
-		if _, err := w.UpdateNodeStatus(ctx, id, cluster.NodeReady); err != nil {
+		if err := w.heartbeats.during(id, func() error {
+			_, err := w.UpdateNodeStatus(ctx, id, cluster.NodeReady)
+			return err
+		}); err != nil {
 			return 0, err
 		}
 	}

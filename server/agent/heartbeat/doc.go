@@ -17,6 +17,7 @@
 //   - The TTL grows with the number of nodes, so that all nodes together send at most
 //     [Options].MaxRate heartbeats a second. A random duration of up to the same length is added,
 //     so that nodes that start together do not send together.
+//   - A node whose request waits for a write is alive until the write ends: the owner renews its timer.
 //   - A paused process does not receive heartbeats. If the time between two calls is longer than
 //     [MaxPause], every timer is delayed by that time. If the clock is set back, every timer moves
 //     back with it.

@@ -39,15 +39,19 @@ func New(o Options, random *rand.Rand) *Timers {
 func (t *Timers) Len() int { return len(t.timers) }
 
 // Expect starts the timers of nodes that have none. Each timer waits for the longest TTL that an earlier
-// leader may have sent in a cluster of this size, and the grace.
+// leader may have sent in a cluster of this size, and the grace. A node whose change is being written
+// gets its timer after the write, and is then ready.
 func (t *Timers) Expect(nodes []cluster.NodeID, now time.Time) {
 	t.noteCall(now)
 	longest := 2*t.options.base(len(t.timers)+len(nodes)) + t.options.Grace
 	for _, id := range nodes {
-		if t.timers[id] == nil {
-			n := t.get(id)
+		switch n := t.timers[id]; {
+		case n == nil:
+			n = t.get(id)
 			n.until = now.Add(longest)
 			t.arm(n)
+		case n.state == writing && !n.alive:
+			n.alive, n.until = true, now.Add(longest)
 		}
 	}
 }
@@ -68,6 +72,13 @@ func (t *Timers) Heartbeat(id cluster.NodeID, now time.Time) (ttl time.Duration)
 		t.arm(n)
 	}
 	return ttl
+}
+
+// Renew records a heartbeat of a node that has a timer.
+func (t *Timers) Renew(id cluster.NodeID, now time.Time) {
+	if t.timers[id] != nil {
+		t.Heartbeat(id, now)
+	}
 }
 
 // Forget deletes the timer of a deleted node, unless a write is in flight.

@@ -161,6 +161,82 @@ func TestTimers_clockSteps(t *testing.T) {
 	}
 }
 
+// A pause or a clock that is set back during a write moves the timers of all nodes: also those that
+// wait for the outcome of the write or for its next attempt. Each node has sent a heartbeat in time.
+func TestTimers_clockStepsDuringAWrite(t *testing.T) {
+	t.Parallel()
+	downTwice := []heartbeat.Change{down("n1"), down("n1")}
+	for _, step := range []time.Duration{-time.Hour, heartbeat.MaxPause + 1, time.Hour} {
+		for name, c := range map[string]struct {
+			before, after func(c *clock)
+			want          []heartbeat.Change
+		}{
+			"down is written": {
+				func(c *clock) { c.Heartbeat("n1", c.now) },
+				func(c *clock) { c.WriteDone(down("n1"), true, c.now) }, []heartbeat.Change{down("n1"), back("n1")},
+			},
+			"down is refused": {
+				func(c *clock) { c.Heartbeat("n1", c.now) },
+				func(c *clock) { c.WriteDone(down("n1"), false, c.now) }, []heartbeat.Change{down("n1")},
+			},
+			"ready waits": {
+				func(c *clock) {
+					c.Heartbeat("n1", c.now)
+					c.WriteDone(down("n1"), true, c.now)
+				}, func(*clock) {}, []heartbeat.Change{down("n1"), back("n1")},
+			},
+			"ready is written": {
+				func(c *clock) {
+					c.Heartbeat("n1", c.now)
+					c.WriteDone(down("n1"), true, c.now)
+					c.pass(0)
+				}, func(*clock) {}, []heartbeat.Change{down("n1"), back("n1")},
+			},
+			"silent": {
+				func(*clock) {}, func(c *clock) { c.WriteDone(down("n1"), false, c.now) }, downTwice,
+			},
+		} {
+			clock := newClock(heartbeat.Options{})
+			clock.Heartbeat("n1", clock.now)
+			clock.Heartbeat("n2", clock.now)
+			for range 60 {
+				clock.pass(time.Second)
+				clock.Heartbeat("n2", clock.now)
+			}
+			c.before(clock)
+			clock.now = clock.now.Add(step)
+			c.after(clock)
+			clock.pass(0)
+			for _, change := range clock.changes {
+				if change.Status == cluster.NodeReady {
+					clock.WriteDone(change, true, clock.now)
+				}
+			}
+			clock.pass(heartbeat.DefaultMinTTL)
+			must.Eq(t, c.want, clock.take(), must.Sprintf("%s, %s", name, step))
+		}
+	}
+}
+
+// A node that becomes ready by another write while its status down is written keeps a timer: it is
+// down again if it is silent.
+func TestTimers_readyDuringTheWriteOfDown(t *testing.T) {
+	t.Parallel()
+	c := newClock(heartbeat.Options{})
+	c.Heartbeat("n1", c.now)
+	c.pass(time.Minute)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+	c.Expect([]cluster.NodeID{"n1"}, c.now)
+	c.WriteDone(down("n1"), true, c.now)
+	c.pass(heartbeat.DefaultMinTTL)
+	must.Eq(t, []heartbeat.Change{back("n1")}, c.take())
+	c.WriteDone(back("n1"), true, c.now)
+	c.pass(2*heartbeat.DefaultMinTTL - 1)
+	must.SliceEmpty(t, c.take())
+	c.pass(time.Minute)
+	must.Eq(t, []heartbeat.Change{down("n1")}, c.take())
+}
+
 // beats are the next heartbeats of nodes, the earliest first.
 type beats []beat
 
@@ -232,8 +308,9 @@ func TestTimers_tenThousandNodes(t *testing.T) {
 	must.Eq(t, count/2, c.Len())
 }
 
-// In any order of events, a node that sends heartbeats in time is never marked down, a silent node
-// is marked down, and the writes in flight are bounded.
+// In any order of events, with pauses of the process and clocks that are set back, a node that sends
+// heartbeats in time is never marked down, a silent node is marked down, and the writes in flight
+// are bounded. In time means within the time in which the process could receive heartbeats.
 func TestTimers_random(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -244,7 +321,7 @@ func TestTimers_random(t *testing.T) {
 		var inFlight []heartbeat.Change
 		for range 300 {
 			id := cluster.NodeID(fmt.Sprintf("n%d", rng.IntN(8)))
-			switch rng.IntN(4) {
+			switch rng.IntN(5) {
 			case 0:
 				inTime[id] = c.now.Add(c.Heartbeat(id, c.now))
 			case 1:
@@ -253,6 +330,16 @@ func TestTimers_random(t *testing.T) {
 					c.WriteDone(inFlight[i], rng.IntN(2) == 0, c.now)
 					inFlight = append(inFlight[:i], inFlight[i+1:]...)
 				}
+			case 2:
+				step := heartbeat.MaxPause + 1 + time.Duration(rng.Int64N(int64(heartbeat.MaxPause)))
+				if rng.IntN(2) == 0 {
+					step = -step
+				}
+				c.now = c.now.Add(step)
+				for id := range inTime { //lint:order each node by itself
+					inTime[id] = inTime[id].Add(step)
+				}
+				fallthrough
 			default:
 				c.pass(time.Duration(rng.IntN(2000)) * time.Millisecond)
 				for _, change := range c.take() {
