@@ -86,6 +86,49 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// No later stop extends the grace of the first one, whatever its signal and its grace. A shorter grace
+// counts. The driver that receives the later stops may be a new one.
+func TestStop_again(t *testing.T) {
+	t.Parallel()
+	type stop struct {
+		signal string
+		grace  time.Duration
+	}
+	for name, tt := range map[string]struct {
+		stops   []stop
+		restart bool // of the driver, before the last stop
+	}{
+		"the same signal":        {[]stop{{"TERM", 2 * time.Second}, {"TERM", time.Hour}}, false},
+		"another signal":         {[]stop{{"TERM", 2 * time.Second}, {"INT", time.Hour}}, false},
+		"the first signal again": {[]stop{{"TERM", 2 * time.Second}, {"INT", time.Hour}, {"TERM", time.Hour}, {"HUP", 2 * time.Hour}}, false},
+		"a shorter grace":        {[]stop{{"TERM", time.Hour}, {"INT", 2 * time.Second}, {"HUP", 2 * time.Hour}}, false},
+		"another driver":         {[]stop{{"TERM", 2 * time.Second}, {"INT", time.Hour}}, true},
+		"another driver, again":  {[]stop{{"TERM", 2 * time.Second}, {"TERM", time.Hour}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, p := launched(t)
+			c := n.task("for s in TERM INT HUP; do trap \"echo $s\" $s; done; echo ready; while :; do sleep 0.02; done")
+			handle := n.start(p, c)
+			begin, last := time.Now(), len(tt.stops)-1
+			output := "ready\n"
+			for _, s := range tt.stops[:last] {
+				go p.StopTask(context.Background(), &pb.StopTaskRequest{TaskId: c.GetId(), Timeout: durationpb.New(s.grace), Signal: s.signal})
+				output += s.signal + "\n"
+				n.until(func() bool { return n.stdout(c) == output || len(n.processes()) == 0 })
+			}
+			if tt.restart {
+				p = n.relaunch(p)
+				must.NoError(t, n.recover(p, handle))
+			}
+			must.NoError(t, n.stop(p, c, tt.stops[last].grace, tt.stops[last].signal))
+			must.GreaterEq(t, 2*time.Second, time.Since(begin))
+			must.Eq(t, int32(137), n.wait(p, c).GetResult().GetExitCode())
+			n.end(p, c)
+		})
+	}
+}
+
 // Without cgroup v2 the freezer of v1 kills, and without both the tree of processes below the shim.
 func TestStop_olderMachines(t *testing.T) {
 	t.Parallel()
