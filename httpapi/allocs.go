@@ -182,7 +182,9 @@ func listEvalAllocs(q *request) error {
 			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}
 		}
 		allocs := slices.Collect(listing.Where(s.AllocsByJob(eval.JobKey()), func(a *cluster.Allocation) bool { return a.EvalID == id }))
-		return allocStubs(q, s, allocs)
+		f := allocStubs(q, s, allocs)
+		f.index = max(f.index, eval.CreateIndex) // before that it was not found
+		return f
 	})
 }
 

@@ -173,10 +173,14 @@ func addWaits(s State, left []wire.DrainAlloc) {
 }
 
 // listDrains answers GET /v1/drains: running drains by node, then records of ended drains, newest
-// first, in pages over both.
+// first, in pages over both. The progress of running drains depends on allocations.
 func listDrains(q *request) error {
 	return q.read(func(s State) found {
 		index := max(s.TableIndex(TableNodes), s.TableIndex(TableDrains))
+		for range s.DrainingNodes() {
+			index = max(index, s.TableIndex(TableAllocs))
+			break
+		}
 		return found{index: index, body: func() (any, error) { return drainList(q, s) }}
 	})
 }

@@ -59,14 +59,15 @@ func unescape(text string) string {
 	return text
 }
 
-// readJob answers GET /v1/job/{id}. Its index is the job's own.
+// readJob answers GET /v1/job/{id}. The status of the job depends on its allocations and evaluations.
 func readJob(q *request) error {
 	return q.read(func(s State) found {
 		j := s.Job(q.jobKey())
 		if j == nil {
 			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}
 		}
-		return found{index: j.ModifyIndex, body: func() (any, error) { return summarize(s, j).job(q.options.Region), nil }}
+		sum := summarize(s, j)
+		return found{index: sum.index, rows: sum.rows, body: func() (any, error) { return sum.job(q.options.Region), nil }}
 	})
 }
 
@@ -276,7 +277,8 @@ func listJobVersions(q *request) error {
 		if j == nil {
 			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}
 		}
-		return found{index: j.ModifyIndex, body: func() (any, error) {
+		sum := summarize(s, j)
+		return found{index: sum.index, rows: sum.rows, body: func() (any, error) {
 			answer := wire.JobVersions{Index: max(1, j.ModifyIndex), KnownLeader: q.backend.Peers.Leader() != ""}
 			for _, version := range versions(s, j) {
 				answer.Versions = append(answer.Versions, summarize(s, version).job(q.options.Region))

@@ -22,6 +22,16 @@ func RouteNames() (names []string) {
 	return names
 }
 
+// BlockingRoutes returns "METHOD path" of the routes that answer from the state and wait for an index.
+func BlockingRoutes() (names []string) {
+	for _, r := range routes() {
+		if r.reads && !r.local && !r.live && !r.bulk {
+			names = append(names, r.method+" "+r.path)
+		}
+	}
+	return names
+}
+
 // docs/api.md lists the routes there are, with the rights they need, and no others.
 func TestRoutes_AreDocumented(t *testing.T) {
 	t.Parallel()
