@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 	"pgregory.net/rapid"
@@ -301,4 +302,125 @@ func TestDevices_ChangeAtAnyTime(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Plans in flight never give one device twice, and never one that an allocation has, whatever becomes of
+// their writes. No device is lost: when all writes have ended, each waiting allocation that fits is
+// placed.
+func TestDevices_OfPlansInFlight(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCell(rt)
+		for i := range rapid.IntRange(1, 2).Draw(rt, "nodes") {
+			c.node(fmt.Sprint("n", i), gpus("a", "b", "c", "d"))
+		}
+		s, l := c.leader()
+		l.lead(s)
+		var jobs []cluster.JobKey
+		start := func() {
+			kind := rapid.SampledFrom([]cluster.JobType{cluster.JobService, cluster.JobService, cluster.JobSystem}).Draw(rt, "kind")
+			jobs = append(jobs, c.job(fmt.Sprint("j", len(jobs)), kind, rapid.IntRange(1, 2).Draw(rt, "count"), requesting(rapid.IntRange(1, 2).Draw(rt, "devices"))))
+		}
+		start()
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 5).Draw(rt, "change") {
+			case 0, 1:
+				start()
+			case 2:
+				c.stopJob(rapid.SampledFrom(jobs).Draw(rt, "job"), false)
+			case 3:
+				c.progress()
+			default:
+				if len(l.queue) > 0 {
+					l.answer(rapid.SampledFrom([]fate{fine, fine, fine, rejected, vanished, silent, late}).Draw(rt, "fate"))
+				}
+				l.now = l.now.Add(time.Second)
+			}
+			s.Step(l.now)
+			l.oneOwner()
+		}
+		for range 20 {
+			l.lead(s)
+			c.progress()
+			l.now = l.now.Add(time.Minute)
+		}
+		for n := range c.view().Nodes() {
+			used := cluster.DevicesInUse{}
+			for a := range c.view().WorkView().LiveAllocsByNode(n.ID) {
+				used.Add(a.Devices)
+			}
+			for _, k := range jobs {
+				j := c.view().Job(k)
+				_, fits := feasible.Of(j).Group(j.TaskGroups[0]).Devices().Assign(n, used)
+				waits := len(c.wanted(k)) < j.TaskGroups[0].Count
+				if j.Type == cluster.JobSystem {
+					waits = len(pick(c.wanted(k), on(n.ID))) == 0
+				}
+				must.False(rt, fits && waits && !j.Stop, must.Sprint("node ", n.ID, " could take one of ", k))
+			}
+		}
+	})
+}
+
+// A plan is refused while a plan that had to wait for its device is in flight. Regression: the returned
+// device was forgotten before the second plan was applied, and its evaluation stayed blocked.
+func TestDevices_ReturnedWhileAPlanIsInFlight(t *testing.T) {
+	c := parallel(t)
+	c.node("n1", gpus("a"))
+	s, l := c.leader()
+	l.lead(s)
+	first := c.job("first", cluster.JobService, 1, requesting(1))
+	s.Step(l.now)
+	second := c.job("second", cluster.JobService, 1, requesting(1))
+	s.Step(l.now)
+	must.Eq(t, []cluster.JobID{"first", "second"}, l.planned())
+	c.stopJob(first, false)
+	l.answer(fine)
+	must.Eq(t, 1, l.refused)
+	for range 3 {
+		l.now = l.now.Add(time.Minute)
+		s.Step(l.now)
+	}
+	for range 3 {
+		l.lead(s)
+		l.now = l.now.Add(time.Minute)
+	}
+	must.Len(t, 1, c.wanted(second))
+	must.Eq(t, []string{"a of second.g[0]"}, ownersOn(c, "n1"))
+}
+
+// oneOwner fails if two allocations in the state and in the plans of the log have one device.
+func (l *log) oneOwner() {
+	type device struct {
+		node cluster.NodeID
+		id   string
+	}
+	owners := map[device]cluster.AllocID{}
+	note := func(a *cluster.Allocation) {
+		if a.Devices == nil {
+			return
+		}
+		for _, d := range a.Devices.All {
+			for _, id := range d.IDs {
+				one := device{a.NodeID, id}
+				must.True(l.t, owners[one] == "" || owners[one] == a.ID, must.Sprint("device ", one, " is given to ", owners[one], " and ", a.ID))
+				owners[one] = a.ID
+			}
+		}
+	}
+	for a := range l.view().Allocs() {
+		if !a.ClientTerminal() {
+			note(a)
+		}
+	}
+	for _, e := range slices.Concat(l.queue, l.delayed) {
+		if e.plan == nil {
+			continue
+		}
+		for _, a := range e.plan.Places {
+			if l.view().Alloc(a.ID) == nil {
+				note(a)
+			}
+		}
+	}
 }

@@ -173,7 +173,7 @@ func (t *turn) planBlocked() {
 	}
 	// freed may be an index that the next entry will have. That entry may bring capacity.
 	t.blocked.tried, t.blocked.capacity = tried, min(capacity, t.world.Index())
-	if !t.blocked.dirty {
+	if !t.blocked.dirty && len(t.flights) == 0 { // a plan in flight may block in a view that lacked the room
 		t.blocked.freed = 0
 	}
 	if attempted {
