@@ -232,13 +232,13 @@ func (a *allocRunner) description() string {
 	case a.rec.ClientStatus == cluster.ClientFailed && len(a.tasks) == 0:
 		return "the job of the allocation does not contain its task group"
 	case a.rec.ClientStatus == cluster.ClientFailed:
-		return "failed tasks"
+		return "failed tasks" + a.order.poststopFailure()
 	case a.rec.VolumesLeft:
-		return "all tasks have ended; volumes are left on the node, and the client retries to unmount them"
+		return "all tasks have ended" + a.order.poststopFailure() + "; volumes are left on the node, and the client retries to unmount them"
 	case a.rec.Ended:
-		return "all tasks have ended"
+		return "all tasks have ended" + a.order.poststopFailure()
 	case a.order.allDead():
-		return "all tasks have ended, and volumes must be unmounted"
+		return "all tasks have ended" + a.order.poststopFailure() + ", and volumes must be unmounted"
 	case a.mounts.held():
 		return fmt.Sprintf("stopping (%s): %s", a.mounts.waitText(), a.rec.StopReason)
 	case a.rec.Stopping:

@@ -1,6 +1,10 @@
 package client
 
-import "github.com/seed-f9cf0b39/nodedrain/cluster"
+import (
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
 
 // order is the order in which the tasks of an allocation start and stop. It is derived from the
 // phases of the tasks.
@@ -26,6 +30,21 @@ func (o order) failed() bool {
 		}
 	}
 	return false
+}
+
+// poststopFailure is a part of the description that names the failed poststop tasks, or empty. Their failure
+// does not change the status of the allocation, as in the reference: its work was done before.
+func (o order) poststopFailure() string {
+	var names []string
+	for _, t := range o.alloc.tasks {
+		if t.rec.State.Failed && t.task.Poststop() {
+			names = append(names, t.task.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; poststop failed: " + strings.Join(names, ", ")
 }
 
 // mainsStarted reports whether all main tasks have started.

@@ -195,6 +195,7 @@ func (t *taskRunner) finished() {
 	case restarting && !completed:
 		t.restartNow()
 	case t.rec.End == EndStopped:
+		t.rec.State.Failed = t.rec.State.Failed || t.task.Poststop() // it did not end by itself in time
 		t.die("Killed", "Task successfully killed")
 	case completed:
 		t.die("", "")

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,6 +90,36 @@ func TestCore_poststopOnAFullDisk(t *testing.T) {
 	n.run(20 * time.Second)
 	n.fullDisk = true
 	ends(n, "a", time.Hour)
+}
+
+// A failed poststop task does not change the status of its allocation: the work was done before. The
+// task and the description of the allocation show the failure. Once both were as after a success.
+func TestCore_poststopFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		web, cleanup ending
+		status       cluster.ClientStatus
+		description  string
+		failed       bool
+	}{
+		"it succeeds":         {ending{after: time.Second}, ending{after: time.Second}, cluster.ClientComplete, "all tasks have ended", false},
+		"it fails":            {ending{after: time.Second}, ending{after: time.Second, code: 3}, cluster.ClientComplete, "all tasks have ended; poststop failed: cleanup", true},
+		"it does not end":     {ending{after: time.Second}, ending{after: time.Hour}, cluster.ClientComplete, "all tasks have ended; poststop failed: cleanup", true},
+		"after a failed task": {ending{after: time.Second, code: 1}, ending{after: time.Second, code: 3}, cluster.ClientFailed, "failed tasks; poststop failed: cleanup", true},
+	} {
+		n := newNode(t)
+		n.scripts["web"] = script{runs: []ending{c.web}}
+		n.scripts["cleanup"] = script{runs: []ending{c.cleanup}}
+		a := allocation("a", mainTask("web"), hooked("cleanup", cluster.HookPoststop, false))
+		a.Job.Type = cluster.JobBatch
+		a.Job.TaskGroups[0].RestartPolicy = &cluster.RestartPolicy{Mode: cluster.RestartFail}
+		n.place(a)
+		reaches(n, "a", c.status, time.Hour)
+		row := n.servers["a"]
+		must.Eq(t, c.status, row.ClientStatus, must.Sprint(name))
+		must.Eq(t, c.description, row.ClientDescription, must.Sprint(name))
+		i := slices.IndexFunc(row.TaskStates.Tasks, func(s cluster.TaskState) bool { return s.Name == "cleanup" })
+		must.Eq(t, c.failed, row.TaskStates.Tasks[i].Failed, must.Sprint(name))
+	}
 }
 
 // The allocation of an orphan is purged while the client removes the orphan.
