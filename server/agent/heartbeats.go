@@ -64,7 +64,7 @@ func (h *heartbeats) renew(now time.Time) {
 	if h.timers == nil {
 		return
 	}
-	for id := range h.received { //lint:order each timer by itself
+	for id := range h.received {
 		h.timers.Renew(id, now)
 	}
 }
