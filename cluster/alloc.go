@@ -98,6 +98,10 @@ type DeploymentStatus struct {
 	Healthy *bool
 	// Timestamp is when the verdict was reached.
 	Timestamp time.Time
+	// UnhealthySince is the proposer's time of the entry in which the verdict changed from healthy to
+	// unhealthy. It is zero if the allocation is not unhealthy or was never healthy, and for a change
+	// below [VersionOfConfirmation].
+	UnhealthySince time.Time `codec:",omitempty"`
 	// Canary marks a canary of a deployment that has not been promoted.
 	Canary      bool
 	ModifyIndex uint64
@@ -156,6 +160,23 @@ func (a *Allocation) HasVerdict() bool {
 
 // JudgedHealthy reports whether the verdict on the allocation's health is good.
 func (a *Allocation) JudgedHealthy() bool { return a.HasVerdict() && *a.DeploymentStatus.Healthy }
+
+// HeldUntil is when an unhealthy allocation is given up: when it has been unhealthy for the healthy
+// deadline of its group. Until then it may recover. It is zero for an allocation that was never
+// healthy, and for one that is not unhealthy.
+func (a *Allocation) HeldUntil(p Pace) time.Time {
+	if a.unhealthySince().IsZero() {
+		return time.Time{}
+	}
+	return a.unhealthySince().Add(p.HealthyDeadline)
+}
+
+func (a *Allocation) unhealthySince() time.Time {
+	if a.DeploymentStatus == nil {
+		return time.Time{}
+	}
+	return a.DeploymentStatus.UnhealthySince
+}
 
 // Healthy reports whether the allocation counts towards its group's budget. The
 // node is the allocation's own, or nil if it does not exist.
@@ -236,7 +257,7 @@ func (a *Allocation) Bare() *Allocation {
 	c.AwaySince = time.Time{}
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = time.Time{}, 0, 0
 	if d := a.DeploymentStatus; d != nil {
-		c.DeploymentStatus = &DeploymentStatus{Healthy: d.Healthy, Canary: d.Canary}
+		c.DeploymentStatus = &DeploymentStatus{Healthy: d.Healthy, UnhealthySince: d.UnhealthySince, Canary: d.Canary}
 	}
 	return &c
 }
@@ -245,7 +266,7 @@ func (a *Allocation) Bare() *Allocation {
 // for equal allocations whose times have different locations.
 func (a *Allocation) EqualForDecisions(o *Allocation) bool {
 	if a.HasVerdict() != o.HasVerdict() || a.JudgedHealthy() != o.JudgedHealthy() || a.Canary() != o.Canary() ||
-		(a.DeploymentStatus == nil) != (o.DeploymentStatus == nil) {
+		(a.DeploymentStatus == nil) != (o.DeploymentStatus == nil) || a.unhealthySince() != o.unhealthySince() {
 		return false
 	}
 	c := *a
@@ -273,7 +294,7 @@ func (a *Allocation) NeededVersion() Version {
 	if a.VolumeHolds != nil {
 		needed = max(needed, VersionOfVolumes)
 	}
-	if !a.AwaySince.IsZero() || !a.ConfirmedAt.IsZero() {
+	if !a.AwaySince.IsZero() || !a.ConfirmedAt.IsZero() || !a.unhealthySince().IsZero() {
 		needed = max(needed, VersionOfConfirmation)
 	}
 	return needed
@@ -303,6 +324,18 @@ func (a *Allocation) Copy() *Allocation {
 	c := *a
 	c.DeploymentStatus = a.DeploymentStatus.Copy()
 	return &c
+}
+
+// Judge writes a verdict. at is the proposer's time of the entry, or zero below
+// [VersionOfConfirmation].
+func (s *DeploymentStatus) Judge(healthy bool, at time.Time) {
+	switch was := s.Healthy != nil && *s.Healthy; {
+	case healthy:
+		s.UnhealthySince = time.Time{}
+	case was:
+		s.UnhealthySince = at.UTC()
+	}
+	s.Healthy = &healthy
 }
 
 // Copy returns a copy that shares nothing with s.

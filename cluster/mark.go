@@ -14,8 +14,8 @@ const (
 	// MarkPaced is for a healthy service allocation before the deadline. Only this class uses
 	// room of its group's budget.
 	MarkPaced
-	// MarkFree is for a service allocation whose removal costs nothing: its
-	// health is false or overdue.
+	// MarkFree is for a service allocation whose removal costs nothing: its health is overdue, or it
+	// was never healthy, or it has been unhealthy for the healthy deadline of its group.
 	MarkFree
 	// MarkCanary is for a canary. It shares the slots of MarkFree.
 	MarkCanary

@@ -244,6 +244,30 @@ func TestAllocation_Healthy(t *testing.T) {
 	must.Eq(t, []kind{here, elsewhere}, healthy)
 }
 
+// A verdict that changes several times counts from its last change to false. A false one that is
+// repeated, or that no true one came before, does not begin the time.
+func TestDeploymentStatus_Judge(t *testing.T) {
+	t.Parallel()
+	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
+	d := &cluster.DeploymentStatus{}
+	for i, step := range []struct {
+		healthy bool
+		since   time.Time
+	}{
+		{false, time.Time{}}, {false, time.Time{}}, {true, time.Time{}}, {false, at(3)}, {false, at(3)}, {true, time.Time{}}, {false, at(6)},
+	} {
+		d.Judge(step.healthy, time.Unix(int64(i), 0))
+		must.Eq(t, step.healthy, *d.Healthy, must.Sprint(i))
+		must.Eq(t, step.since, d.UnhealthySince, must.Sprint(i))
+		held := step.since
+		if !held.IsZero() {
+			held = held.Add(time.Minute)
+		}
+		must.Eq(t, held, (&cluster.Allocation{DeploymentStatus: d}).HeldUntil(cluster.Pace{HealthyDeadline: time.Minute}), must.Sprint(i))
+	}
+	must.Eq(t, time.Time{}, (&cluster.Allocation{}).HeldUntil(cluster.Pace{HealthyDeadline: time.Minute}))
+}
+
 func TestAllocation_DueAt(t *testing.T) {
 	t.Parallel()
 	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -54,8 +54,9 @@
 //
 //	room = healthy − (count − max_parallel)
 //
-// paced marks over all draining nodes at once. Unhealthy and overdue allocations leave first
-// and use no room.
+// paced marks over all draining nodes at once. Overdue allocations, and those that were never
+// healthy, leave first and use no room. So do those that were healthy and have been unhealthy for the
+// healthy deadline of their group. Until then they are held, because an outage may end.
 //
 // # Guarantees
 //
@@ -131,6 +132,9 @@
 //	a node is deleted           NodeGone. Write the record. Do not change the
 //	                            node's allocations. *
 //	a job is purged             CountPurged, for allocations that may run. *
+//	a client judges health      DeploymentStatus.Judge of package cluster, with
+//	                            the proposer's time of the entry, not with a
+//	                            time of the client. *
 //	an end is confirmed         Confirm, for each record of the node: a client
 //	                            reports the end of a lost allocation, or
 //	                            ConfirmedAt is set. *

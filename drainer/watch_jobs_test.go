@@ -208,6 +208,24 @@ func TestJobWatcher_WakesWhenHealthIsDue(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"a1"}, requested(request))
 }
 
+// The end of the time for which an allocation is held that was healthy is a wake-up. Without it the
+// allocation stayed until another change of its group.
+func TestJobWatcher_WakesWhenAnUnhealthyOneIsGivenUp(t *testing.T) {
+	t.Parallel()
+	begin := fixture.NewCluster(2, 2)
+	begin.StartDrain("n1", 0)
+	begin.Alloc("a1").DeploymentStatus = &cluster.DeploymentStatus{Healthy: new(false), UnhealthySince: fixture.Epoch}
+	w := newWatch(begin, rules.Policy{})
+	until := fixture.Epoch.Add(time.Minute)
+	wakeAt, request := w.register(fixture.Group)
+	must.Eq(t, until, wakeAt)
+	must.Nil(t, request)
+	w.now = until
+	wakeAt, request = w.step()
+	must.True(t, wakeAt.IsZero())
+	must.Eq(t, []cluster.AllocID{"a1"}, requested(request))
+}
+
 // The watcher remembers since when a group is held. It has no time for a group that is due.
 func TestJobWatcher_Holds(t *testing.T) {
 	t.Parallel()

@@ -180,7 +180,7 @@ func (c *cell) report(reports ...cluster.AllocReport) {
 	}
 	c.write(func(txn *statestore.Txn) error {
 		evals := scheduler.ReportEvals(txn.State().WorkView(), reports, c.now, c.evalID)
-		txn.UpdateAllocsFromClient(reports)
+		txn.UpdateAllocsFromClient(reports, c.now)
 		return txn.UpsertEvals(evals)
 	})
 }

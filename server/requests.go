@@ -223,14 +223,19 @@ func (r Requests) ConfirmDrain(ctx context.Context, id cluster.DrainID, by strin
 func (r Requests) ReportAllocs(ctx context.Context, reports []cluster.AllocReport) (w cluster.Written, err error) {
 	defer classify(&err)
 	var own []cluster.AllocReport
+	var version cluster.Version
 	_, err = r.certainly(ctx, func(state *statestore.Snapshot) bool {
-		own = ownReports(state, reports)
+		own, version = ownReports(state, reports), state.ClusterVersion()
 		return len(own) < len(reports) || len(own) == 0
 	})
 	if err != nil || len(own) == 0 {
 		return w, err
 	}
-	return r.write(ctx, &shims.AllocClientUpdate{Reports: own})
+	m := &shims.AllocClientUpdate{Reports: own}
+	if version >= cluster.VersionOfConfirmation {
+		m.At = r.Now()
+	}
+	return r.write(ctx, m)
 }
 
 // ownReports are the reports of allocations by the nodes that they are on.

@@ -12,6 +12,8 @@ import (
 // AllocClientUpdate applies the reports of clients about their allocations. Invalid reports and
 // reports that change nothing are ignored; see [statestore.Txn.UpdateAllocsFromClient].
 type AllocClientUpdate struct {
+	// At is the proposer's time, or zero below [cluster.VersionOfConfirmation].
+	At      time.Time `codec:",omitempty"`
 	Reports []cluster.AllocReport
 	// Evals are evaluations to write, or nil. If an allocation of a job without one of them
 	// ended unexpectedly, the FSM adds an evaluation of that job.
@@ -22,8 +24,11 @@ func (*AllocClientUpdate) Type() MessageType      { return AllocClientUpdateType
 func (*AllocClientUpdate) responds(ChangeApplied) {}
 func (m *AllocClientUpdate) check() error         { return checkEvals(m.Evals) }
 
-// needs is the highest version of the fields of the reports.
+// needs is the highest version of the fields of the message and of its reports.
 func (m *AllocClientUpdate) needs() cluster.Version {
+	if !m.At.IsZero() {
+		return cluster.VersionOfConfirmation
+	}
 	needed := cluster.MinVersion
 	for i := range m.Reports {
 		needed = max(needed, m.Reports[i].NeededVersion())
@@ -33,7 +38,7 @@ func (m *AllocClientUpdate) needs() cluster.Version {
 
 func (m *AllocClientUpdate) apply(txn *statestore.Txn) Response {
 	required := reportEvals(txn, m.Reports) // reads the state before the reports
-	txn.UpdateAllocsFromClient(m.Reports)
+	txn.UpdateAllocsFromClient(m.Reports, m.At)
 	return done(evaluate(txn, m.Evals, required))
 }
 

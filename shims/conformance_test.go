@@ -59,7 +59,7 @@ func (c conformingFSM) Commit(index uint64, rows drainertest.Rows) error {
 		if dropped, err := txn.ApplyPlan(plan); err != nil || len(dropped) > 0 {
 			return fmt.Errorf("placing %v: %w", dropped, err)
 		}
-		txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, At: a.ModifyTime}})
+		txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, At: a.ModifyTime}}, a.ModifyTime)
 	}
 	if err := txn.UpsertEvals(rows.Evals); err != nil {
 		return err

@@ -22,8 +22,14 @@ import (
 // If the allocation is complete or failed and the report has the same status, only the volumes of
 // the report are applied, because the client continues to unmount them. The claims stay: only
 // [cluster.CauseNode] ends them then.
-func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
+//
+// at is the proposer's time of the entry, or zero if it has none. From [cluster.VersionOfConfirmation]
+// on it is the time since which a healthy allocation is unhealthy: no clock of a client decides.
+func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time) {
 	edits := editAllocs(&t.rows)
+	if versionIn(t.rows.tables) < cluster.VersionOfConfirmation {
+		at = time.Time{}
+	}
 	cuts := versionIn(t.rows.tables) >= cluster.VersionOfDrivers
 	var confirmed []confirmation
 	for _, r := range reports {
@@ -58,7 +64,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport) {
 		c.AwaySince = time.Time{}
 		c.ClientStatus, c.ClientDescription, c.TaskStates, c.VolumeHolds = r.ClientStatus, r.ClientDescription, states, holds
 		if verdict {
-			judge(c, r, t.rows.written.index)
+			judge(c, r, at, t.rows.written.index)
 		}
 	}
 	edits.write()
@@ -137,12 +143,11 @@ func newVerdict(a *cluster.Allocation, r cluster.AllocReport) bool {
 }
 
 // judge writes the health verdict of a report.
-func judge(a *cluster.Allocation, r cluster.AllocReport, index uint64) {
-	healthy := *r.Healthy
+func judge(a *cluster.Allocation, r cluster.AllocReport, at time.Time, index uint64) {
 	if a.DeploymentStatus == nil {
 		a.DeploymentStatus = &cluster.DeploymentStatus{}
 	}
-	a.DeploymentStatus.Healthy = &healthy
+	a.DeploymentStatus.Judge(*r.Healthy, at)
 	a.DeploymentStatus.Timestamp = r.HealthyAt.UTC()
 	a.DeploymentStatus.ModifyIndex = index
 }

@@ -18,7 +18,7 @@ func (w *world) reports(reports ...cluster.AllocReport) {
 			reports[i].Node = "n1"
 		}
 	}
-	w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports) })
+	w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports, w.now) })
 }
 
 func TestAClientsReport(t *testing.T) {
@@ -95,6 +95,32 @@ func TestVerdicts(t *testing.T) {
 		Healthy: pointer(false), Timestamp: time.Unix(30, 0).UTC(), Canary: true, ModifyIndex: w.index,
 	}, w.snap().Alloc("a1").DeploymentStatus)
 	must.True(t, *first.Healthy, must.Sprint("a row already read must not change"))
+}
+
+// Servers below version 8 write no time of a verdict, and a replay of their entries must give the same
+// state. From version 8 on it is the time of the entry, whatever time the client reports.
+func TestVerdictsHaveTheTimeOfTheirEntry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	w.place(w.job(serviceJob("web", 1)), "n1", nil, "a1")
+	report := func(healthy bool) time.Time {
+		w.now = w.now.Add(time.Minute)
+		w.reports(cluster.AllocReport{Alloc: "a1", ClientStatus: cluster.ClientRunning, Healthy: &healthy, HealthyAt: time.Unix(9, 0), At: time.Unix(9, 0)})
+		return w.snap().Alloc("a1").DeploymentStatus.UnhealthySince
+	}
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfConfirmation - 1) })
+	report(true)
+	must.Eq(t, time.Time{}, report(false))
+
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfConfirmation) })
+	must.Eq(t, time.Time{}, report(false), must.Sprint("the verdict is from before the version"))
+	must.Eq(t, time.Time{}, report(true))
+	since := report(false)
+	must.Eq(t, w.now.UTC(), since)
+	must.Eq(t, since, report(false))
+	w.report(cluster.ClientFailed, "a1")
+	must.Eq(t, since, w.snap().Alloc("a1").DeploymentStatus.UnhealthySince)
 }
 
 func TestReportsThatChangeNothing(t *testing.T) {

@@ -42,7 +42,7 @@ func costs(c *bigCluster) map[string]float64 {
 		}),
 		"report": count(func() {
 			r := cluster.AllocReport{Alloc: last.ID, Node: last.NodeID, ClientStatus: toggle[round%2 == 0]}
-			c.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient([]cluster.AllocReport{r}) })
+			c.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient([]cluster.AllocReport{r}, time.Time{}) })
 		}),
 		"drain, mark and cancel": count(func() {
 			c.write(func(x *statestore.Txn) {

@@ -230,7 +230,7 @@ func reportEntry(t *rapid.T) entry {
 			}
 			reports = append(reports, r)
 		}
-		x.UpdateAllocsFromClient(reports)
+		x.UpdateAllocsFromClient(reports, at)
 		return "", &reports
 	}}
 }

@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -21,7 +22,7 @@ func TestFeed_unconcernedChangesCostNothing(t *testing.T) {
 		w.place(db, "n2", nil, id)
 		reports[i] = cluster.AllocReport{Alloc: cluster.AllocID(id), Node: "n2", ClientStatus: cluster.ClientRunning, ClientDescription: "up"}
 	}
-	w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports) })
+	w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports, time.Time{}) })
 	must.Eq(t, nothing, s.changes())
 	must.Eq(t, 0, testing.AllocsPerRun(100, w.store.Hook(s.feed, []cluster.NodeID{"n2"}, []cluster.JobKey{db.Key()}, "more1", "more2", "d2")))
 	must.Eq(t, nothing, s.changes())

@@ -295,7 +295,7 @@ func TestFollowThenSnapshotMissesNothing(t *testing.T) {
 				Alloc: cluster.AllocID(fmt.Sprint("a", i)), Node: "n1", ClientStatus: cluster.ClientRunning, ClientDescription: fmt.Sprint(round + 1),
 			})
 		}
-		w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports) })
+		w.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient(reports, w.now) })
 	}
 	wg.Wait()
 }

@@ -191,7 +191,7 @@ func reportWrites(c *bigCluster, ones [][]cluster.AllocID) measure.Side {
 		}
 		return func(*measure.Meter) {
 			for i := range reports {
-				c.write(func(t *statestore.Txn) { t.UpdateAllocsFromClient(reports[i : i+1]) })
+				c.write(func(t *statestore.Txn) { t.UpdateAllocsFromClient(reports[i:i+1], time.Time{}) })
 			}
 		}
 	}

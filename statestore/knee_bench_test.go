@@ -48,7 +48,7 @@ func benchmarkReports(b *testing.B, rows int) {
 		for i, a := range c.allocs[:rows] {
 			reports[i] = cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientRunning, ClientDescription: fmt.Sprint(round)}
 		}
-		return func() { c.write(func(t *statestore.Txn) { t.UpdateAllocsFromClient(reports) }) }
+		return func() { c.write(func(t *statestore.Txn) { t.UpdateAllocsFromClient(reports, time.Time{}) }) }
 	})
 }
 

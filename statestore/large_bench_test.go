@@ -27,7 +27,7 @@ func BenchmarkLarge(b *testing.B) {
 		for i := range b.N {
 			a := c.allocs[i%largeAllocs]
 			r := cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientRunning, ClientDescription: fmt.Sprint(i)}
-			c.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient([]cluster.AllocReport{r}) })
+			c.write(func(x *statestore.Txn) { x.UpdateAllocsFromClient([]cluster.AllocReport{r}, time.Time{}) })
 		}
 	})
 	b.Run(fmt.Sprintf("read-group-of-%d", groupSize), func(b *testing.B) {

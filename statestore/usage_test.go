@@ -39,7 +39,7 @@ func TestNodesInUse(t *testing.T) {
 	w.write(func(x *statestore.Txn) {
 		_, err := x.ApplyPlan(&cluster.Plan{At: w.now, Places: []*cluster.Allocation{place(web, "first", "n2"), place(web, "second", "n1")}})
 		must.NoError(t, err)
-		x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "on-n3", Node: "n3", ClientStatus: cluster.ClientComplete, At: w.now}})
+		x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "on-n3", Node: "n3", ClientStatus: cluster.ClientComplete, At: w.now}}, time.Time{})
 		must.Eq(t, []string{"n1 2 200", "n2 1 100", "n3 0 0", "n4 1 100"}, inUse(x.State().WorkView()))
 		must.Eq(t, before, inUse(w.snap().WorkView()))
 		must.Eq(t, []cluster.NodeID{"a", "n1", "n2", "n33", "n4", "z"}, slices.Collect(x.State().WorkView().OccupiedNodes()))
@@ -116,7 +116,7 @@ func changeAccounts(t *rapid.T, w *world, x *statestore.Txn, web *cluster.Job, i
 	case 2:
 		if all := slices.Collect(x.State().Allocs()); len(all) > 0 {
 			a := rapid.SampledFrom(all).Draw(t, "ends")
-			x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientComplete, At: w.now}})
+			x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientComplete, At: w.now}}, time.Time{})
 		}
 	default:
 		_, err := x.ApplyPlan(&cluster.Plan{At: w.now, Places: []*cluster.Allocation{place(web, alloc, id)}})

@@ -128,7 +128,7 @@ func TestClaim_HeldAfterTheEnd(t *testing.T) {
 		Namespace: dataKey.Namespace, Volume: dataKey.ID, Alloc: "a", Path: "/mnt", Reason: strings.Repeat("busy ", 200), Since: w.now,
 	}}}
 	w.write(func(x *statestore.Txn) {
-		x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a", Node: "n1", ClientStatus: cluster.ClientFailed, VolumeHolds: holds, At: w.now}})
+		x.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a", Node: "n1", ClientStatus: cluster.ClientFailed, VolumeHolds: holds, At: w.now}}, time.Time{})
 	})
 	must.Eq(t, []string{"a: unpublishing"}, w.claimStates())
 	must.Eq(t, 1, w.snap().Alloc("a").VolumeHolds.Count())

@@ -124,7 +124,7 @@ func (w *world) report(s cluster.ClientStatus, ids ...cluster.AllocID) {
 	for _, id := range ids {
 		reports = append(reports, cluster.AllocReport{Alloc: id, Node: w.snap().Alloc(id).NodeID, ClientStatus: s, At: w.now})
 	}
-	w.write(func(t *statestore.Txn) { t.UpdateAllocsFromClient(reports) })
+	w.write(func(t *statestore.Txn) { t.UpdateAllocsFromClient(reports, time.Time{}) })
 }
 
 // status writes a node's status.

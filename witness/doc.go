@@ -18,7 +18,8 @@
 //
 //   - G1: a paced mark after which its group had fewer healthy allocations than
 //     count − max_parallel. Marks of one entry are judged in allocation order,
-//     each in the state left by those before it.
+//     each in the state left by those before it. A free mark on an allocation that is healthy, or
+//     that was healthy and may recover.
 //   - G2: a mark on a node that was not draining, or was draining for another
 //     drain; a deadline mark before the deadline; a forced mark without force; a mark that the
 //     request excludes; a mark that was changed or withdrawn without a cancel, or that a cancel

@@ -17,6 +17,9 @@ const (
 	BelowLimit Kind = iota
 	// NoLimit (G1): a paced mark in a group that does not exist has no budget.
 	NoLimit
+	// NotFree (G1): a free mark on a healthy allocation, or on one that was healthy and has been
+	// unhealthy for less than the healthy deadline of its group.
+	NotFree
 	// NotDraining (G2): a mark on a node that was not in that drain.
 	NotDraining
 	// NotDue (G2): a deadline mark before the deadline, or a forced mark without force.
@@ -81,7 +84,7 @@ const (
 // Guarantee returns the number of the guarantee the kind breaks, or "audit".
 func (k Kind) Guarantee() string {
 	switch {
-	case k <= NoLimit:
+	case k <= NotFree:
 		return "G1"
 	case k <= RevisionMoved:
 		return "G2"
@@ -98,7 +101,7 @@ func (k Kind) Guarantee() string {
 // String returns the kind in a few words.
 func (k Kind) String() string {
 	names := [kindCount]string{
-		"below limit", "no limit", "not draining", "not due", "stale revision", "marked excluded", "unexplained mark", "not withdrawn",
+		"below limit", "no limit", "not free", "not draining", "not due", "stale revision", "marked excluded", "unexplained mark", "not withdrawn",
 		"foreign mark withdrawn", "placed again", "revision moved", "out of turn", "untrue outcome", "miscounted stopping", "miscounted volumes",
 		"miscounted marks", "miscounted purged", "miscounted unconfirmed", "confirmed early", "collected counted", "ended early", "no record", "second outcome", "ended without cause", "made eligible",
 		"mark lost", "no evaluation", "unseen",

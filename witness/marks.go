@@ -131,6 +131,10 @@ func (w *Witness) observeMark(e Entry, was cluster.DesiredTransition, a *cluster
 		w.find(e, f)
 	}
 	w.judgeDue(e, f, t, running)
+	if why := whyNotFree(e, f, t); why != "" {
+		f.Kind, f.Why = NotFree, why
+		w.find(e, f)
+	}
 	w.judgeTurn(e, f, a, e.Before.Node(a.NodeID))
 	w.judgePlan(e, f, t, running)
 }
@@ -207,6 +211,21 @@ func (w *Witness) judgeDue(e Entry, f Finding, t cluster.DesiredTransition, d *c
 		return
 	}
 	w.find(e, f)
+}
+
+// whyNotFree returns why the allocation of a free mark counts in its group, or may count again. It is
+// empty if it does not, and for marks of other classes.
+func whyNotFree(e Entry, f Finding, t cluster.DesiredTransition) string {
+	a := e.Before.Alloc(f.Alloc)
+	pace, exists := opinion.PaceOf(e.Before.Job(f.Group.Job), f.Group.Name)
+	switch {
+	case t.Class != cluster.MarkFree || a == nil || !exists:
+	case healthy(a, e.Before):
+		return "free mark on a healthy allocation"
+	case t.MarkedAt.Before(pace.HeldUntil(a)):
+		return fmt.Sprintf("free mark on an allocation that was healthy and may recover until %s", pace.HeldUntil(a))
+	}
+	return ""
 }
 
 // judgeTurn finds a mark on an allocation while an earlier stage was not over in the state

@@ -122,6 +122,15 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			})
 			l.apply(marked("a1", cluster.MarkPaced))
 		}},
+		{"a free mark on a healthy allocation", witness.NotFree, func(l *log) {
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(marked("a1", cluster.MarkFree))
+		}},
+		{"a free mark before the healthy deadline", witness.NotFree, func(l *log) {
+			l.apply(changed("a1", unhealthySince(epoch)), drained("n1", cluster.DrainSpec{}))
+			l.at = epoch.Add(cluster.DefaultHealthyDeadline - 1)
+			l.apply(marked("a1", cluster.MarkFree))
+		}},
 		{"a mark on a node that does not drain", witness.NotDraining, func(l *log) {
 			l.apply(marked("a1", cluster.MarkPaced))
 		}},
@@ -178,14 +187,14 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(ended("n1", cluster.OutcomeForced, 1))
 		}},
 		{"a system allocation before the deadline, while a consumer is out of touch", witness.OutOfTurn, func(l *log) {
-			l.apply(job("logs", cluster.JobSystem, 1, 0), drained("n1", deadline))
+			l.apply(changed("a1", pending), job("logs", cluster.JobSystem, 1, 0), drained("n1", deadline))
 			l.apply(alloc("s1", "logs", "n1"), changed("a2", stopped))
 			l.apply(marked("a1", cluster.MarkFree))
 			l.apply(changed("a1", unknown))
 			l.apply(marked("s1", cluster.MarkStage))
 		}},
 		{"complete with a consumer still stopping", witness.EndedEarly, func(l *log) {
-			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(changed("a2", pending), drained("n1", cluster.DrainSpec{}))
 			l.apply(changed("a1", stopped), marked("a2", cluster.MarkFree))
 			l.apply(ended("n1", cluster.OutcomeComplete, 1))
 		}},
@@ -205,7 +214,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.plan([]witness.Planned{{Node: "n1", Revision: 2}}, ended("n1", cluster.OutcomeComplete, 0))
 		}},
 		{"a mark without an evaluation", witness.NoEvaluation, func(l *log) {
-			l.apply(drained("n1", cluster.DrainSpec{}), evaluated("web", 1))
+			l.apply(changed("a1", pending), drained("n1", cluster.DrainSpec{}), evaluated("web", 1))
 			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1"}}, marked("a1", cluster.MarkFree))
 		}},
 		{"an end before the stop time ends", witness.EndedEarly, func(l *log) {
@@ -258,13 +267,13 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(ended("n1", cluster.OutcomeComplete, 0))
 		}},
 		{"complete after a deadline with an allocation left", witness.UntrueOutcome, func(l *log) {
-			l.apply(drained("n1", deadline))
+			l.apply(changed("a1", pending), drained("n1", deadline))
 			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
 			l.at = epoch.Add(time.Hour)
 			l.apply(ended("n1", cluster.OutcomeComplete, 1))
 		}},
 		{"complete after force with an allocation left", witness.UntrueOutcome, func(l *log) {
-			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(changed("a1", pending), drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
 			l.apply(updated("n1", func(n *cluster.Node) { n.Drain.Strategy.Deadline = -1 }))
 			l.at = epoch.Add(time.Hour)
@@ -466,8 +475,13 @@ func TestWitness_acceptsValidEntries(t *testing.T) {
 		{"a mark without a drain", func(l *log) {
 			l.apply(changed("a1", func(a *cluster.Allocation) { a.DesiredTransition.Migrate = true }))
 		}},
+		{"a free mark at the healthy deadline", func(l *log) {
+			l.apply(changed("a1", unhealthySince(epoch)), drained("n1", cluster.DrainSpec{}))
+			l.at = epoch.Add(cluster.DefaultHealthyDeadline)
+			l.apply(marked("a1", cluster.MarkFree))
+		}},
 		{"a free mark planned against an older revision, and its evaluation", func(l *log) {
-			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(changed("a1", pending), drained("n1", cluster.DrainSpec{}))
 			l.plan([]witness.Planned{{Alloc: "a1", Node: "n1", Revision: 2}}, marked("a1", cluster.MarkFree), evaluated("web", l.index+1))
 		}},
 		{"a mark exactly at the deadline", func(l *log) {
@@ -517,7 +531,7 @@ func TestWitness_acceptsValidEntries(t *testing.T) {
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))
 		}},
 		{"deadline reached without a deadline mark, with an allocation left", func(l *log) {
-			l.apply(drained("n1", deadline))
+			l.apply(changed("a1", pending), drained("n1", deadline))
 			l.apply(marked("a1", cluster.MarkFree), changed("a2", stopped))
 			l.at = epoch.Add(time.Hour)
 			l.apply(ended("n1", cluster.OutcomeDeadlineReached, 1))

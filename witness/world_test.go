@@ -286,4 +286,9 @@ func running(a *cluster.Allocation) {
 	healthy := true
 	a.ClientStatus, a.DeploymentStatus = cluster.ClientRunning, &cluster.DeploymentStatus{Healthy: &healthy}
 }
+func unhealthySince(at time.Time) func(*cluster.Allocation) {
+	return func(a *cluster.Allocation) {
+		a.DeploymentStatus = &cluster.DeploymentStatus{Healthy: new(false), UnhealthySince: at}
+	}
+}
 func unmarked(a *cluster.Allocation) { a.DesiredTransition = cluster.DesiredTransition{} }

@@ -72,7 +72,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.DesiredTransition]():
 		return []string{"Migrate", "MigrateDisablePlacement", "Drain", "Class", "MarkedAt"}
 	case reflect.TypeFor[cluster.DeploymentStatus]():
-		return []string{"Healthy", "Canary"}
+		return []string{"Healthy", "UnhealthySince", "Canary"}
 	case reflect.TypeFor[cluster.Evaluation]():
 		return []string{"ID", "Namespace", "JobID", "Status", "StatusDescription", "Queued", "CreateTime", "CreateIndex"}
 	}

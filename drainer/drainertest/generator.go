@@ -213,7 +213,12 @@ func (g *generator) newAlloc(m *model, id cluster.AllocID) *cluster.Allocation {
 // verdict is a verdict on an allocation's health, mostly a good one.
 func (g *generator) verdict(canary bool) *cluster.DeploymentStatus {
 	healthy := !g.oneIn(4)
-	return &cluster.DeploymentStatus{Healthy: &healthy, Canary: canary}
+	d := &cluster.DeploymentStatus{Healthy: &healthy, Canary: canary}
+	// It is computed from other fields, so that the generator draws the same worlds as in older releases.
+	if at := epoch().Add(time.Duration(g.model.index) * time.Second); !healthy && g.model.index%3 > 0 {
+		d.UnhealthySince = at
+	}
+	return d
 }
 
 // changed is an allocation with some changed fields.

@@ -301,6 +301,10 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 			detail = fmt.Sprintf("judged healthy but %s, overdue at ", a.ClientStatus)
 		}
 		r.set(could.hold, Since{At: here}, detail+r.Due.Format(time.RFC3339))
+	case could.hold == ReasonBelowBudget:
+		r.Due = a.HeldUntil(g.group.pace)
+		detail := fmt.Sprintf("%s; it was healthy, and moves if it is still unhealthy at %s", g.numbers(), r.Due.Format(time.RFC3339))
+		r.set(could.hold, Since{At: latest(a.DeploymentStatus.UnhealthySince, here)}, detail)
 	case could.hold == ReasonNoPacedMoves:
 		r.Due = n.Drain.Strategy.ForceDeadline
 		r.set(could.hold, e.heldSince(r.Group, could.hold, here), "max_parallel is 0: it stays"+untilDeadline("", r.Due))
@@ -331,7 +335,7 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 			fmt.Sprintf("%s outside the budget under way, the limit is %d", counted(len(g.budget.slots)+len(g.taking), "move"), g.budget.maxSlots()))
 		return
 	}
-	numbers := fmt.Sprintf("%d of %d healthy, max_parallel %d", g.budget.healthyNow(), g.group.pace.Count, g.group.pace.MaxParallel)
+	numbers := g.numbers()
 	reason := g.group.shortage(class, len(g.census.underway)+len(g.planned) > 0)
 	since := e.heldSince(r.Group, reason, here)
 	switch reason {
@@ -348,6 +352,11 @@ func (e *Explainer) explainMovable(r *AllocExplanation, g *explained, n *cluster
 		r.Culprit, r.Missing = g.sick, g.missing
 		r.set(reason, since, fmt.Sprintf("%s, need %d", numbers, g.group.pace.Count-g.group.pace.MaxParallel+1))
 	}
+}
+
+// numbers are those of the group's budget, as a text.
+func (g *explained) numbers() string {
+	return fmt.Sprintf("%d of %d healthy, max_parallel %d", g.budget.healthyNow(), g.group.pace.Count, g.group.pace.MaxParallel)
 }
 
 // explainPlanned gives the reason of an allocation whose mark is in flight, failed, or is

@@ -248,6 +248,13 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocExplanation{Reason: ReasonWaitingForRoom, Since: Since{Observed: true}, Outstanding: []cluster.AllocID{"a2"}, Healthy: 2, Count: 2, MaxParallel: 1,
 				Culprit: first("a2", "n2", CulpritUnwritten, time.Time{}), Detail: "2 of 2 healthy, max_parallel 1; 1 of the group leaves or arrives, marks not written: 1"},
 		},
+		"unhealthy, was healthy after the drain began": {
+			edit: func(w *fixture.Cluster) {
+				w.Alloc("a1").DeploymentStatus = &cluster.DeploymentStatus{Healthy: new(false), UnhealthySince: minute(5).Add(-time.Second)}
+			},
+			want: AllocExplanation{Reason: ReasonBelowBudget, Since: Since{At: minute(5).Add(-time.Second)}, Due: minute(6).Add(-time.Second), Healthy: 1, Count: 2, MaxParallel: 1,
+				Detail: "1 of 2 healthy, max_parallel 1; it was healthy, and moves if it is still unhealthy at 2030-01-01T00:05:59Z"},
+		},
 		"unhealthy, waiting for a slot": {
 			edit: func(w *fixture.Cluster) {
 				w.Alloc("a1").DeploymentStatus.Healthy = new(false)

@@ -101,6 +101,9 @@ func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 	case ReasonWaitingForHealth:
 		must.Eq(t, w.due(a), r.Due)
 		must.True(t, r.Due.After(w.now))
+	case ReasonBelowBudget:
+		must.Eq(t, w.heldUntil(a), r.Due)
+		must.True(t, r.Due.IsZero() || r.Due.After(w.now))
 	case ReasonBatchRunning, ReasonNoPacedMoves:
 		must.Eq(t, deadline, r.Due)
 	case ReasonWaitingForReplacement:

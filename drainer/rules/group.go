@@ -66,6 +66,8 @@ func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
 		return ruling{hold: ReasonNoPacedMoves}
 	case a.Healthy(node):
 		return ruling{class: cluster.MarkPaced}
+	case a.HasVerdict() && !a.JudgedHealthy() && g.planner.now.Before(a.HeldUntil(g.pace)):
+		return ruling{hold: ReasonBelowBudget} // it was healthy and may recover
 	case a.HasVerdict() && !a.JudgedHealthy():
 		return ruling{class: cluster.MarkFree}
 	case !g.planner.now.Before(g.dueAt(a)):

@@ -19,8 +19,8 @@ type GroupPlan struct {
 	RunsOnMarked, Stuck bool
 	// Holds are the reasons why allocations that stay are not marked.
 	Holds [ReasonCount]bool
-	// WakeAt is when a missing verdict becomes overdue, so that the plan changes although the view
-	// does not. It may be zero.
+	// WakeAt is when a missing verdict becomes overdue, or an unhealthy allocation is no longer held,
+	// so that the plan changes although the view does not. It may be zero.
 	WakeAt time.Time
 	// Nodes are the draining nodes of the group's live allocations, in order, once for
 	// each allocation.
@@ -55,8 +55,11 @@ func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, 
 			b.countLeaving(a.Allocation, a.node)
 		case could.class == cluster.MarkNone:
 			plan.Holds[could.hold] = true
-			if could.hold == ReasonWaitingForHealth { // also one that was judged healthy but does not run
+			switch could.hold {
+			case ReasonWaitingForHealth: // also one that was judged healthy but does not run
 				plan.WakeAt = earliest(plan.WakeAt, g.dueAt(a.Allocation))
+			case ReasonBelowBudget:
+				plan.WakeAt = earliest(plan.WakeAt, a.HeldUntil(g.pace))
 			}
 		case postpone != nil && postpone(markOf(a.Allocation, a.node, could.class)):
 			plan.Postponed = append(plan.Postponed, markOf(a.Allocation, a.node, could.class))

@@ -358,6 +358,46 @@ func TestPlanGroup_WakesForHealthyVerdictWithoutRunningTask(t *testing.T) {
 	must.Eq(t, []Mark{{Alloc: "a1", Group: fixture.Group, Node: "n1", Drain: "d-n1", Revision: 7, Class: cluster.MarkFree}}, plan.Marks)
 }
 
+// An outage makes the whole group unhealthy while its node drains. Each of its allocations was moved
+// at once, and the service came back with none of them. They are held until they have been unhealthy
+// for the healthy deadline of the group. One that was never healthy leaves at once.
+func TestPlanGroup_HoldsWhatWasHealthy(t *testing.T) {
+	t.Parallel()
+	w := fixture.NewCluster(1, 3)
+	w.TaskGroup().Migrate.MaxParallel = 3
+	w.StartDrain("n1", 0)
+	since := fixture.Epoch.Add(-time.Second)
+	for i, a := range w.Allocs {
+		a.DeploymentStatus = &cluster.DeploymentStatus{Healthy: new(false), UnhealthySince: since.Add(time.Duration(i) * time.Second)}
+	}
+	w.Alloc("a3").DeploymentStatus.UnhealthySince = time.Time{}
+	for _, test := range []struct {
+		after  time.Duration
+		leaves []cluster.AllocID
+		wakeAt time.Duration
+	}{
+		{time.Second, []cluster.AllocID{"a3"}, time.Minute},
+		{time.Minute - 1, []cluster.AllocID{"a3"}, time.Minute},
+		{time.Minute, []cluster.AllocID{"a1", "a3"}, time.Minute + time.Second},
+		{time.Minute + time.Second, []cluster.AllocID{"a1", "a2", "a3"}, 0},
+	} {
+		now := since.Add(test.after)
+		plan := NewPlanner(w, now, Policy{}).PlanGroup(fixture.Group, nil)
+		var leaves []cluster.AllocID
+		for _, m := range plan.Marks {
+			must.Eq(t, cluster.MarkFree, m.Class)
+			leaves = append(leaves, m.Alloc)
+		}
+		must.Eq(t, test.leaves, leaves)
+		must.Eq(t, test.wakeAt > 0, plan.Holds[ReasonBelowBudget])
+		if test.wakeAt == 0 {
+			must.True(t, plan.WakeAt.IsZero())
+		} else {
+			must.Eq(t, since.Add(test.wakeAt), plan.WakeAt)
+		}
+	}
+}
+
 // The replacement of a canary holds its slot until the replacement is overdue, even if it is marked
 // itself and waits for no verdict. Then the next canary is planned. Without another canary the plan
 // has no such time.

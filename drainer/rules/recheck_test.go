@@ -55,6 +55,12 @@ func TestRecheck_ReturnsTheReason(t *testing.T) {
 			w.Alloc("a1").DeploymentStatus, w.Alloc("a1").CreateTime = nil, fixture.Epoch
 		}, mark(nil),
 			"the allocation is held: waiting for health"},
+		"healthy a moment ago": {func(w *fixture.Cluster) {
+			w.Alloc("a1").DeploymentStatus = &cluster.DeploymentStatus{Healthy: new(false), UnhealthySince: fixture.Epoch.Add(1 - time.Minute)}
+		}, as(cluster.MarkFree), "the allocation is held: below budget"},
+		"healthy long ago": {func(w *fixture.Cluster) {
+			w.Alloc("a1").DeploymentStatus = &cluster.DeploymentStatus{Healthy: new(false), UnhealthySince: fixture.Epoch.Add(-time.Minute)}
+		}, as(cluster.MarkFree), ""},
 		"scaled up since":       {func(w *fixture.Cluster) { w.TaskGroup().Count = 3 }, mark(nil), "the group has no room"},
 		"not below its budget":  {nil, as(cluster.MarkProceed), "the group may not go further below its budget"},
 		"not to proceed":        {func(w *fixture.Cluster) { w.TaskGroup().Count = 3 }, as(cluster.MarkProceed), "the group may not go further below its budget"},

@@ -38,7 +38,8 @@ const (
 	ReasonWaitingForReplacement
 	// ReasonWaitingForRoom: its group has no room while other allocations of the group move.
 	ReasonWaitingForRoom
-	// ReasonBelowBudget: its group has no room and no allocation of the group moves.
+	// ReasonBelowBudget: its group has no room and no allocation of the group moves. Or it was healthy,
+	// and has been unhealthy for less than the healthy deadline of its group.
 	ReasonBelowBudget
 
 	// ReasonCount is how many reasons there are.
@@ -78,7 +79,8 @@ type AllocExplanation struct {
 
 	// Due is when the reason ends or becomes overdue. For ReasonStopping and ReasonHeldForVolumes
 	// it is the end of the stop time, for ReasonWaitingForHealth the time when the verdict is due,
-	// for ReasonBatchRunning and ReasonNoPacedMoves the deadline. Zero if there is no such time.
+	// for ReasonBatchRunning and ReasonNoPacedMoves the deadline, for ReasonBelowBudget the time until
+	// which an unhealthy allocation is held. Zero if there is no such time.
 	Due time.Time
 	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement name,
 	// or nil. It is never written to.

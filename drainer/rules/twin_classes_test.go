@@ -134,6 +134,8 @@ func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 		return cluster.MarkNone, ReasonNoPacedMoves
 	case w.isHealthy(a):
 		return cluster.MarkPaced, 0
+	case judged && !good && w.now.Before(w.heldUntil(a)):
+		return cluster.MarkNone, ReasonBelowBudget
 	case judged && !good, !w.now.Before(w.due(a)):
 		return cluster.MarkFree, 0
 	}

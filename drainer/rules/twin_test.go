@@ -176,18 +176,31 @@ func (w rows) maxParallel(a *cluster.Allocation) int {
 	return g.Migrate.MaxParallel
 }
 
-func (w *twin) due(a *cluster.Allocation) time.Time {
-	deadline := 5 * time.Minute
-	if g := w.groupOf(a); g == nil {
-		deadline = 0
-	} else if g.Migrate != nil && g.Migrate.HealthyDeadline != 0 {
-		deadline = g.Migrate.HealthyDeadline
+func (w rows) healthyDeadline(a *cluster.Allocation) time.Duration {
+	switch g := w.groupOf(a); {
+	case g == nil:
+		return 0
+	case g.Migrate == nil || g.Migrate.HealthyDeadline == 0:
+		return 5 * time.Minute
+	default:
+		return g.Migrate.HealthyDeadline
 	}
+}
+
+// heldUntil is when an allocation that was healthy has been unhealthy for too long, or zero.
+func (w rows) heldUntil(a *cluster.Allocation) time.Time {
+	if a.DeploymentStatus == nil || a.DeploymentStatus.UnhealthySince.IsZero() {
+		return time.Time{}
+	}
+	return a.DeploymentStatus.UnhealthySince.Add(w.healthyDeadline(a))
+}
+
+func (w *twin) due(a *cluster.Allocation) time.Time {
 	grace := w.policy.HealthGrace
 	if grace == 0 {
 		grace = 10 * time.Second
 	}
-	return a.CreateTime.Add(deadline).Add(grace)
+	return a.CreateTime.Add(w.healthyDeadline(a)).Add(grace)
 }
 
 func (w rows) healthyIn(a *cluster.Allocation) (count int) {

@@ -61,7 +61,7 @@ func (s *state) apply(e *entry) (after *state, refused []rules.Refusal) {
 	case e.Plan != nil:
 		after.execute(e.Plan, e.At)
 	default:
-		after.report(e.Reports)
+		after.report(e.Reports, e.At)
 	}
 	return after.show(), refused
 }
@@ -180,12 +180,16 @@ func (s *state) changedSince(p *plan, job cluster.JobKey) bool {
 }
 
 // report applies the reports of clients.
-func (s *state) report(reports []cluster.AllocReport) {
+func (s *state) report(reports []cluster.AllocReport, at time.Time) {
 	for _, r := range reports {
 		a := s.allocs[r.Alloc].Copy()
 		if a != nil && !a.ClientTerminal() && a.ClientStatus != r.ClientStatus {
 			a.ClientStatus, a.ModifyTime, a.ModifyIndex = r.ClientStatus, r.At, s.index
-			a.DeploymentStatus = &cluster.DeploymentStatus{Healthy: r.Healthy, Timestamp: r.HealthyAt}
+			if a.DeploymentStatus == nil {
+				a.DeploymentStatus = &cluster.DeploymentStatus{}
+			}
+			a.DeploymentStatus.Judge(*r.Healthy, at)
+			a.DeploymentStatus.Timestamp = r.HealthyAt
 			s.allocs[a.ID] = a
 		}
 	}

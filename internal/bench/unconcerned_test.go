@@ -72,7 +72,7 @@ func updateAlloc(txn *statestore.Txn, id cluster.AllocID, i int) {
 	}
 	txn.UpdateAllocsFromClient([]cluster.AllocReport{{
 		Alloc: id, Node: a.NodeID, ClientStatus: a.ClientStatus, ClientDescription: description, At: epoch.Add(time.Duration(i) * time.Second),
-	}})
+	}}, time.Time{})
 }
 
 const unconcernedWrites = 1000

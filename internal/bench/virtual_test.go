@@ -96,7 +96,7 @@ func (s *virtualServer) Barrier(reply func(shims.Answer)) (queued bool) { return
 // Report implements [simclient.Applier].
 func (s *virtualServer) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	evals := scheduler.ReportEvals(s.state().WorkView(), reports, s.now, s.newEvalID)
-	return s.Propose(&shims.AllocClientUpdate{Reports: reports, Evals: evals}, func(a shims.Answer) {
+	return s.Propose(&shims.AllocClientUpdate{At: s.now, Reports: reports, Evals: evals}, func(a shims.Answer) {
 		reply(a.Outcome == raftwrite.Applied)
 	})
 }

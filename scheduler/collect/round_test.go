@@ -123,7 +123,7 @@ func TestAnEntryJudgesAgain(t *testing.T) {
 		},
 	}
 	f.write(func(txn *statestore.Txn) error {
-		txn.UpdateAllocsFromClient([]cluster.AllocReport{clustertest.Report(lost, cluster.ClientComplete, f.at)})
+		txn.UpdateAllocsFromClient([]cluster.AllocReport{clustertest.Report(lost, cluster.ClientComplete, f.at)}, time.Time{})
 		return txn.UpsertJob(clustertest.Job("old", cluster.JobService, 1))
 	})
 	must.Eq(t, []cluster.AllocID{"a"}, f.apply(request).Allocs)

@@ -333,7 +333,7 @@ func (f *fixture) end(id cluster.AllocID) {
 	a := f.state().Alloc(id)
 	f.write(func(txn *statestore.Txn) error {
 		_, err := txn.ApplyPlan(&cluster.Plan{At: f.at, Stops: []cluster.PlanStop{{Alloc: id, Description: cluster.DescMigrating}}})
-		txn.UpdateAllocsFromClient([]cluster.AllocReport{clustertest.Report(a, cluster.ClientComplete, f.at)})
+		txn.UpdateAllocsFromClient([]cluster.AllocReport{clustertest.Report(a, cluster.ClientComplete, f.at)}, time.Time{})
 		return err
 	})
 }

@@ -12,6 +12,7 @@ const (
 	WrongClass  Check = "G1 wrong class"  // the contract did not allow the class of a mark where it was applied
 	SlotsTaken  Check = "G1 slots taken"  // a free or canary mark beyond the group's slots
 	VerdictLost Check = "G1 verdict lost" // an allocation has another verdict than its client reported
+	WronglyHeld Check = "G1 wrongly held" // an allocation counts as unhealthy since another time
 
 	NotDraining          Check = "G2 not draining"           // a mark or an end for a drain that did not run on the node
 	StaleRevision        Check = "G2 stale revision"         // applied although the strategy had been changed since the plan
@@ -96,7 +97,7 @@ const (
 // Checks returns all checks.
 func Checks() []Check {
 	return []Check{
-		BelowLimit, WrongClass, SlotsTaken, VerdictLost,
+		BelowLimit, WrongClass, SlotsTaken, VerdictLost, WronglyHeld,
 		NotDraining, StaleRevision, MarkedExcluded, UnexplainedMark, NotWithdrawn, ForeignMarkWithdrawn,
 		StoppedWithoutMark, PlacedAgain, RepeatedActed, RevisionMoved, WroteAfterTerm,
 		OutOfTurn, BatchEarly,

@@ -98,7 +98,8 @@ func (j *wakeJudge) isDue(b *tables, w time.Time) bool {
 			if _, ends := opinion.Cutoff(d); ends && a.leaving() && opinion.WaitEnd(a.row, n.row, d, p.StopMargin).Equal(w) {
 				return true
 			}
-			if pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name); exists && a.group.due(pace, p.HealthGrace, w) {
+			pace, exists := opinion.PaceOf(a.group.job.row, a.group.key.Name)
+			if exists && (a.group.due(pace, p.HealthGrace, w) || !a.leaving() && pace.HeldUntil(a.row).Equal(w)) {
 				return true
 			}
 		}

@@ -20,6 +20,21 @@ func brokenBudget() []broken {
 			s.fake(bad, shims.ChangeApplied{}, func(*statestore.Txn) {})
 			return s
 		}},
+		{"a verdict that has the time of its client", invariant.WronglyHeld, nil, func(t *testing.T) *fixture {
+			s := web(t, invariant.Options{}, 3, 1)
+			bad := unhealthy(s, "a3", "n3")
+			s.fake(bad, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(bad.Reports, bad.Reports[0].HealthyAt) })
+			return s
+		}},
+		{"a free mark on an allocation that was healthy", invariant.WrongClass, nil, func(t *testing.T) *fixture {
+			s := web(t, invariant.Options{}, 3, 1)
+			s.apply(unhealthy(s, "a1", "n1"))
+			s.drain("n1", 0)
+			s.wait(cluster.DefaultHealthyDeadline - time.Second)
+			m := s.marks(cluster.MarkFree, "a1")
+			s.forge(m, shims.MarksApplied{Accepted: m.Marks.Marks}, s.evalsOf(m), s.markRows(m))
+			return s
+		}},
 		{"a mark on an ended allocation", invariant.WrongClass, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
@@ -53,6 +68,14 @@ func fineBudget() []fine {
 			s.apply(m)
 			return s
 		}},
+		{"a free mark on an allocation that was healthy until its healthy deadline", func(t *testing.T) *fixture {
+			s := web(t, invariant.Options{}, 3, 1)
+			s.apply(unhealthy(s, "a1", "n1"))
+			s.drain("n1", 0)
+			s.wait(cluster.DefaultHealthyDeadline)
+			s.mark(cluster.MarkFree, "a1")
+			return s
+		}},
 		{"a gone mark of a group that was renamed", func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 3, 1)
 			s.drain("n1", 0)
@@ -63,6 +86,16 @@ func fineBudget() []fine {
 			return s
 		}},
 	}
+}
+
+// unhealthy is a report that an allocation is unhealthy, in a cluster in which its entry has a time. The
+// clock of the client is an hour behind.
+func unhealthy(s *fixture, id cluster.AllocID, on cluster.NodeID) *shims.AllocClientUpdate {
+	s.apply(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+	m := reportOf(id, on)
+	m.At = s.now
+	m.Reports[0].Healthy, m.Reports[0].HealthyAt = new(bool), s.now.Add(-time.Hour)
+	return m
 }
 
 func proceed() invariant.Options {

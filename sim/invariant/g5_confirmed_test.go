@@ -35,7 +35,7 @@ func brokenConfirmations() []broken {
 			s := unconfirmedOnN1(t)
 			record := s.state().DrainRecord("dn1")
 			m := &shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: "a1", Node: "n1", ClientStatus: cluster.ClientComplete, At: s.now}}}
-			s.forge(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports) }, func(state *statestore.Snapshot) {
+			s.forge(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports, m.At) }, func(state *statestore.Snapshot) {
 				*state.DrainRecord("dn1") = *record
 			})
 			return s

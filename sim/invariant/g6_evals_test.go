@@ -182,7 +182,7 @@ func brokenEvals() []broken {
 			s := twoNamespaces(t)
 			m := reportOf("a1", "n1")
 			m.Reports[0].ClientStatus = cluster.ClientFailed
-			s.fake(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports) })
+			s.fake(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports, m.At) })
 			return s
 		}},
 		{"an evaluation for the failure of a stopped allocation", invariant.NeedlessEvaluation, nil, func(t *testing.T) *fixture {
@@ -193,7 +193,7 @@ func brokenEvals() []broken {
 			m := reportOf("a1", "n1")
 			m.Reports[0].ClientStatus = cluster.ClientFailed
 			s.fake(m, named([]*cluster.Evaluation{e}), func(txn *statestore.Txn) {
-				txn.UpdateAllocsFromClient(m.Reports)
+				txn.UpdateAllocsFromClient(m.Reports, m.At)
 				must.NoError(s.t, txn.UpsertEvals([]*cluster.Evaluation{e}))
 			})
 			return s

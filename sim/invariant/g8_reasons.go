@@ -247,6 +247,8 @@ func (r *reasons) due(a *alloc, reason rules.Reason) time.Time {
 		return r.now.tally(a.group).pace.Due(a.row, r.now.policy.HealthGrace)
 	case rules.ReasonBatchRunning, rules.ReasonNoPacedMoves:
 		return a.node.drain().Strategy.ForceDeadline
+	case rules.ReasonBelowBudget:
+		return r.now.tally(a.group).pace.HeldUntil(a.row)
 	}
 	return time.Time{}
 }
@@ -311,6 +313,10 @@ func (a *alloc) since(reason rules.Reason) time.Time {
 		return here
 	case rules.ReasonWaitingForReplacement:
 		return later(a.group.blocked().CreateTime, here)
+	case rules.ReasonBelowBudget:
+		if began := unhealthySince(a.row); !began.IsZero() {
+			return later(began, here)
+		}
 	}
 	return time.Time{}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
@@ -264,13 +265,36 @@ func (m *snapshot) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
 func (j *itemJudge) judgeVerdicts(e *entry, m *shims.AllocClientUpdate) {
 	for _, r := range m.Reports {
 		before, after := j.tables.allocs[r.Alloc], e.After.Alloc(r.Alloc)
-		if r.Healthy == nil || before == nil || !before.live() || before.node.id != r.Node || after == nil {
+		if before == nil || !before.live() || before.node.id != r.Node || after == nil {
 			continue
 		}
-		if d := after.DeploymentStatus; d == nil || d.Healthy == nil || *d.Healthy != *r.Healthy {
+		if d := after.DeploymentStatus; r.Healthy != nil && (d == nil || d.Healthy == nil || *d.Healthy != *r.Healthy) {
 			j.find(VerdictLost, of(before), "its client reported healthy=%t", *r.Healthy)
 		}
+		if got, want := unhealthySince(after), sinceAfter(before.row, r.Healthy, m.At); !got.Equal(want) {
+			j.find(WronglyHeld, of(before), "the row has it unhealthy since %s and not since %s", got, want)
+		}
 	}
+}
+
+// sinceAfter is since when an allocation that was healthy is unhealthy after a report, or zero. Only
+// the report that changes the verdict to false begins that time, at the time of its entry, and a good
+// verdict ends it.
+func sinceAfter(before *cluster.Allocation, reported *bool, at time.Time) time.Time {
+	switch was, _ := opinion.Verdict(before); {
+	case reported != nil && *reported:
+		return time.Time{}
+	case reported != nil && was:
+		return at
+	}
+	return unhealthySince(before)
+}
+
+func unhealthySince(a *cluster.Allocation) time.Time {
+	if a.DeploymentStatus == nil {
+		return time.Time{}
+	}
+	return a.DeploymentStatus.UnhealthySince
 }
 
 // String returns the numbers of the budget.
@@ -336,6 +360,8 @@ func (m *snapshot) ruleService(a *alloc) ruling {
 		return heldFor(rules.ReasonNoPacedMoves)
 	case a.healthy():
 		return leavesAs(cluster.MarkPaced)
+	case judged && !healthy && m.at.Before(pace.HeldUntil(a.row)):
+		return heldFor(rules.ReasonBelowBudget)
 	case judged && !healthy, !m.at.Before(pace.Due(a.row, m.policy.HealthGrace)):
 		return leavesAs(cluster.MarkFree)
 	}

@@ -60,7 +60,7 @@ func (j *witnessJudge) report(f witness.Finding) {
 // checkOf returns the check that a finding fails.
 func checkOf(k witness.Kind) Check {
 	switch k {
-	case witness.NoLimit, witness.NotDue:
+	case witness.NoLimit, witness.NotDue, witness.NotFree:
 		return WrongClass
 	case witness.MiscountedStopping:
 		return MiscountedLeft

@@ -123,7 +123,7 @@ func (f *fleet) step() error {
 // Report proposes the reports of clients, with the evaluations that the reports make necessary.
 func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) (queued bool) {
 	w := f.world
-	m := &shims.AllocClientUpdate{Reports: reports}
+	m := &shims.AllocClientUpdate{At: w.Clock(), Reports: reports}
 	m.Evals = scheduler.ReportEvals(w.Servers.leader.server.state().WorkView(), reports, w.Clock(), w.ids.eval)
 	return w.Log.propose(nil, FromClients, m, func(a shims.Answer) {
 		applied := a.Outcome == raftwrite.Applied

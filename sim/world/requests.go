@@ -63,7 +63,7 @@ func (r *Requests) StopAlloc(a *cluster.Allocation) *shims.ApplyPlan {
 // Exit reports that an allocation has ended by itself.
 func (r *Requests) Exit(a *cluster.Allocation, as cluster.ClientStatus) *shims.AllocClientUpdate {
 	reports := []cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: as, At: r.world.now}}
-	return &shims.AllocClientUpdate{Reports: reports, Evals: scheduler.ReportEvals(r.world.Truth().WorkView(), reports, r.world.Clock(), r.world.ids.eval)}
+	return &shims.AllocClientUpdate{At: r.world.Clock(), Reports: reports, Evals: scheduler.ReportEvals(r.world.Truth().WorkView(), reports, r.world.Clock(), r.world.ids.eval)}
 }
 
 // NodeStatus sets the status of a node, with evaluations of its jobs unless unnoticed is set.

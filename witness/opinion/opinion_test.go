@@ -57,6 +57,7 @@ func checkPace(t *testing.T, rng *rand.Rand, a *cluster.Allocation) {
 	must.Eq(t, want, cluster.Pace{Count: got.Count, MaxParallel: got.MaxParallel, HealthyDeadline: got.Verdict})
 	must.Eq(t, want.Room(7), 7-got.Limit())
 	must.Eq(t, a.DueAt(want, time.Minute), got.Due(a, time.Minute))
+	must.Eq(t, a.HeldUntil(want), got.HeldUntil(a))
 }
 
 func checkDrain(t *testing.T, rng *rand.Rand, n *cluster.Node, a *cluster.Allocation) {
@@ -116,6 +117,9 @@ func randomAlloc(rng *rand.Rand) *cluster.Allocation {
 	healthy := rng.IntN(3) > 0
 	a.DeploymentStatus = pick(rng, nil, &cluster.DeploymentStatus{}, &cluster.DeploymentStatus{Healthy: &healthy},
 		&cluster.DeploymentStatus{Healthy: &healthy, Canary: true}, &cluster.DeploymentStatus{Healthy: &healthy})
+	if a.DeploymentStatus != nil && !healthy && rng.IntN(2) == 0 {
+		a.DeploymentStatus.UnhealthySince = epoch
+	}
 	return a
 }
 

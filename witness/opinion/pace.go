@@ -43,6 +43,15 @@ func PaceOf(j *cluster.Job, group string) (Pace, bool) {
 // far below zero; the lower bound prevents overflow.
 func (p Pace) Limit() int { return max(p.Count-p.MaxParallel, -1<<30) }
 
+// HeldUntil returns the time until which an allocation of the group that was healthy and is unhealthy
+// may recover, or zero if it was never healthy or is not unhealthy.
+func (p Pace) HeldUntil(a *cluster.Allocation) time.Time {
+	if a.DeploymentStatus == nil || a.DeploymentStatus.UnhealthySince.IsZero() {
+		return time.Time{}
+	}
+	return a.DeploymentStatus.UnhealthySince.Add(p.Verdict)
+}
+
 // Due returns the time by which an allocation of the group must have a verdict, with a grace.
 // It adds the durations one by one: the sum of two may wrap around.
 func (p Pace) Due(a *cluster.Allocation, grace time.Duration) time.Time {

@@ -114,7 +114,7 @@ func detach(t *testing.T, txn *statestore.Txn) {
 // row changes the row of a1 without its claims.
 func (w *history) row(status cluster.ClientStatus, holds *cluster.VolumeHolds) {
 	w.write(func(txn *statestore.Txn) {
-		txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a1", Node: "n1", ClientStatus: status, VolumeHolds: holds, At: start()}})
+		txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a1", Node: "n1", ClientStatus: status, VolumeHolds: holds, At: start()}}, time.Time{})
 	})
 }
 
