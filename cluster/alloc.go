@@ -248,8 +248,8 @@ func (a *Allocation) Progress() Progress {
 }
 
 // Bare returns a copy without the fields that only describe writes: descriptions, states of tasks,
-// AwaySince, and the times and indexes of the last write and verdict. No decision reads them. The copy shares Job and
-// DeploymentStatus.Healthy with a.
+// AwaySince, and the times and indexes of the last write and verdict. No decision reads them. It keeps
+// DeploymentStatus.UnhealthySince. The copy shares Job and DeploymentStatus.Healthy with a.
 func (a *Allocation) Bare() *Allocation {
 	c := *a
 	c.DesiredDescription, c.ClientDescription = "", ""
