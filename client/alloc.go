@@ -82,6 +82,7 @@ func (a *allocRunner) restore() {
 		a.rec.BootID = a.core.options.BootID
 		a.rec.Received, a.rec.StopBegan = a.core.now.Boot, a.core.now.Boot
 		a.rec.UnmountBegan, a.rec.HoldBegan = 0, 0
+		a.rec.Rebooted()
 		a.touch()
 	}
 	if !a.rec.Ended {

@@ -1,58 +1,56 @@
 package client
 
 import (
-	"time"
-
+	"github.com/seed-f9cf0b39/nodedrain/client/verdict"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// judgeHealth sets the health verdict of a service allocation, once. The allocation is healthy when
-// its one-shot tasks have succeeded and all other tasks have run for the minimum healthy time since
-// their last start. It is unhealthy when it fails, or when it is not healthy by the deadline.
+// judgeHealth follows the health of a service allocation. An allocation that the servers have stopped
+// keeps its verdict: nothing reads it any more, and each verdict is an entry in the raft log.
 func (a *allocRunner) judgeHealth() {
-	if a.job != cluster.JobService || a.rec.Healthy != nil || a.orphan() {
+	if a.job != cluster.JobService || a.orphan() || a.rec.Alloc.ServerTerminal() || a.report.endOnly {
 		return
 	}
-	if a.order.failed() {
-		a.judge(false)
+	facts := a.healthFacts()
+	before := a.rec.Healthy
+	changed, next := a.rec.Judge(a.core.now.Boot, facts)
+	a.core.reached(next) // requests a step at that time
+	if !changed {
 		return
 	}
-	if a.order.ending() {
-		return
-	}
-	least, deadline := time.Duration(cluster.DefaultMinHealthyTime), time.Duration(cluster.DefaultHealthyDeadline)
-	if m := a.group.Migrate; m != nil {
-		least, deadline = m.MinHealthyTime, m.HealthyDeadline
-	}
-	if a.healthyFor(least) {
-		a.judge(true)
-	} else if a.core.reached(later(a.rec.Received, deadline)) {
-		a.judge(false)
+	a.rec.HealthyAt = a.core.now.Wall
+	if before == nil && !*a.rec.Healthy && !facts.Failed {
 		for _, t := range a.tasks {
 			if t.rec.Phase != PhaseRunning && !t.task.Poststop() {
-				t.event("Alloc Unhealthy", "The task was not running by the healthy deadline of "+deadline.String())
+				t.event("Alloc Unhealthy", "The task was not running by the healthy deadline of "+facts.Deadline.String())
 			}
 		}
 	}
+	a.touch()
+	a.report.noteUrgent()
 }
 
-// healthyFor reports whether the tasks have been healthy for at least this time.
-func (a *allocRunner) healthyFor(least time.Duration) bool {
-	healthy := true
+// healthFacts are the facts that decide about the health now. Poststop tasks do not count.
+func (a *allocRunner) healthFacts() verdict.Facts {
+	f := verdict.Facts{
+		Terms: verdict.TermsOf(a.group), Received: a.rec.Received, Tasks: verdict.Up, Failed: a.order.failed(),
+	}
+	if a.order.ending() {
+		f.Tasks = verdict.Unsure
+	}
 	for _, t := range a.tasks {
 		switch {
 		case t.task.Poststop():
-		case t.oneShot():
-			healthy = healthy && t.rec.Phase == PhaseDead
+		case t.oneShot() && t.rec.Phase == PhaseDead && !t.rec.State.Failed:
+			f.Since = max(f.Since, t.rec.DeadSince)
+		case t.oneShot() || t.rec.Phase != PhaseRunning:
+			f.Tasks = verdict.Down
 		default:
-			healthy = healthy && t.rec.Phase == PhaseRunning && t.start.confirmedRunning && a.core.reached(later(t.rec.RunningSince, least))
+			f.Since = max(f.Since, t.rec.RunningSince)
+			if !t.start.confirmedRunning {
+				f.Tasks = min(f.Tasks, verdict.Unsure)
+			}
 		}
 	}
-	return healthy
-}
-
-func (a *allocRunner) judge(healthy bool) {
-	a.rec.Healthy, a.rec.HealthyAt = &healthy, a.core.now.Wall
-	a.touch()
-	a.report.noteUrgent()
+	return f
 }

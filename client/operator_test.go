@@ -54,6 +54,9 @@ func TestRestart_isNoFailure(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("a"))
 	must.EqOp(t, 5, n.taskState("a", "web").Restarts)
 	must.EqOp(t, "Restart Signaled, Killing, Terminated, Restarting, Started, Restart Signaled, Killing, Terminated, Restarting, Started", n.eventsOf("a", "web"))
+	// The task did not run between its starts, so each restart has ended the health of the allocation.
+	must.False(t, *n.servers["a"].Healthy)
+	n.run(5 * time.Minute)
 	must.True(t, *n.servers["a"].Healthy)
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/verdict"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -32,8 +33,8 @@ type Record struct {
 	// RestartedAll: a restart of all tasks has stopped them at least once. The record of a task that has not
 	// started again since then equals that of a task that never started.
 	RestartedAll bool
-	// Healthy is the health verdict, or nil while there is none.
-	Healthy   *bool
+	// History has the health verdict. HealthyAt is when it was given.
+	verdict.History
 	HealthyAt time.Time
 	// UnmountBegan is when the client started to unmount the volumes, or zero. VolumesLeft: the
 	// allocation has ended, and a volume is still mounted.
@@ -80,6 +81,8 @@ type TaskRecord struct {
 	Exit *driver.ExitResult
 	// RunningSince is when the task last started.
 	RunningSince time.Duration
+	// DeadSince is when the task has entered [PhaseDead], or zero.
+	DeadSince time.Duration `json:",omitempty"`
 	// RestartAt is the end of the wait in [PhaseBackoff].
 	RestartAt time.Duration
 	// Restarts counts the restarts since WindowBegan.

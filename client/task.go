@@ -241,7 +241,7 @@ func (t *taskRunner) die(kind, message string) {
 		t.event(kind, message)
 	}
 	t.waits.end()
-	t.rec.State.State = cluster.TaskDead
+	t.rec.State.State, t.rec.DeadSince = cluster.TaskDead, t.core().now.Boot
 	t.enter(PhaseDead)
 	t.alloc.report.noteUrgent()
 }
@@ -250,6 +250,7 @@ func (t *taskRunner) die(kind, message string) {
 func (t *taskRunner) restore(rebooted bool) {
 	if rebooted {
 		t.rec.StopBegan, t.rec.SignalAt, t.rec.RestartAt, t.rec.WindowBegan, t.rec.RunningSince, t.rec.TurnAt = 0, 0, 0, 0, 0, 0
+		t.rec.DeadSince = 0
 	}
 	switch {
 	case t.rec.Phase == PhaseStarting:

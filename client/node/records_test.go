@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
+	"github.com/seed-f9cf0b39/nodedrain/client/verdict"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -51,7 +52,7 @@ func TestReadRecords_deepConfig(t *testing.T) {
 	must.Eq(t, []*client.Record{deep}, left.allocs)
 }
 
-// allocRecord is a record in which each field is set.
+// allocRecord is a record in which each field of the first release is set.
 func allocRecord() *client.Record {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
 	healthy := true
@@ -74,7 +75,7 @@ func allocRecord() *client.Record {
 			}}},
 		},
 		ClusterID: "cluster", BootID: "boot", Received: 10, Stopping: true, StopBegan: 11, StopReason: "the node drains",
-		RestartAll: true, RestartedAll: true, Healthy: &healthy, HealthyAt: at, UnmountBegan: 12, VolumesLeft: true, HoldBegan: 13, HoldOver: true,
+		RestartAll: true, RestartedAll: true, History: verdict.History{Healthy: &healthy}, HealthyAt: at, UnmountBegan: 12, VolumesLeft: true, HoldBegan: 13, HoldOver: true,
 		Tasks: []client.TaskRecord{
 			task("waiting", client.PhaseWaiting, client.EndNone), task("starting", client.PhaseStarting, client.EndExit),
 			task("running", client.PhaseRunning, client.EndStopped), task("cleaning", client.PhaseCleaning, client.EndNotStarted),

@@ -10,6 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/verdict"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
@@ -430,7 +431,7 @@ func TestJudge(t *testing.T) {
 		{"a verdict for nothing", "N9 healthy without a process", func(_ *testing.T, f *fixture) {
 			healthy, a := true, allocation("a2")
 			f.judge.Received(f.node, f.wanted(a))
-			f.judge.Saved(f.node, &client.Record{Alloc: a, Healthy: &healthy, HealthyAt: f.node.Now()})
+			f.judge.Saved(f.node, &client.Record{Alloc: a, History: verdict.History{Healthy: &healthy}, HealthyAt: f.node.Now()})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
