@@ -95,6 +95,9 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), ShutdownDelay: orZero(w.ShutdownDelay), Meta: w.Meta,
 		Disconnect: cluster.DisconnectStrategy{LostAfter: orZero(w.MaxClientDisconnect), StopOnClientAfter: orZero(w.StopAfterClientDisconnect)},
 	}
+	if err := c.healthChecks(w); err != nil {
+		return nil, err
+	}
 	if err := checkNetworks(w.Networks); err != nil {
 		return nil, err
 	}
@@ -277,6 +280,35 @@ func (c *conversion) migrate(w *MigrateStrategy) *cluster.MigrateStrategy {
 		}
 	}
 	return m
+}
+
+// healthChecks refuses health that operators set by hand, and warns of health checks: the states of the
+// tasks decide about health.
+func (c *conversion) healthChecks(w *TaskGroup) error {
+	for _, block := range []*UpdateStrategy{c.job.Update, w.Update} {
+		if block != nil && isManual(block.HealthCheck) {
+			return errManual("Update")
+		}
+	}
+	for _, block := range []*MigrateStrategy{c.job.Migrate, w.Migrate} {
+		switch {
+		case block == nil || block.HealthCheck == nil:
+		case isManual(block.HealthCheck):
+			return errManual("Migrate")
+		case *block.HealthCheck == string(cluster.HealthChecks):
+			c.warn("Migrate.HealthCheck %q has no effect: the states of the tasks decide about health", cluster.HealthChecks)
+		}
+	}
+	return nil
+}
+
+// manual is the health check of allocations whose health an operator sets by hand.
+const manual = "manual"
+
+func isManual(check *string) bool { return check != nil && *check == manual }
+
+func errManual(block string) error {
+	return fmt.Errorf("%s.HealthCheck %q is not supported: the states of the tasks decide about health; write %q", block, manual, cluster.HealthTaskStates)
 }
 
 func override[T int | time.Duration](value *T, by *T) {

@@ -320,9 +320,20 @@ func TestJob_FromRegistration(t *testing.T) {
 				must.Eq(t, &cluster.MigrateStrategy{MaxParallel: 0, HealthCheck: "checks", MinHealthyTime: time.Second, HealthyDeadline: 5 * time.Minute}, j.TaskGroups[0].Migrate)
 			},
 		},
-		"an old word": {job: group(`,"MaxClientDisconnect":5}]}`), check: func(j *cluster.Job) { must.Eq(t, 5, j.TaskGroups[0].Disconnect.LostAfter) }},
-		"both words":  {job: group(`,"MaxClientDisconnect":5,"Disconnect":{"LostAfter":6}}]}`), check: func(j *cluster.Job) { must.Eq(t, 6, j.TaskGroups[0].Disconnect.LostAfter) }},
-		"anywhere":    {job: group(`}],"Datacenters":["dc1","*"]}`), check: func(j *cluster.Job) { must.SliceEmpty(t, j.Datacenters) }},
+		"health checks": {
+			job:      group(`,"Migrate":{"HealthCheck":"checks"}}]}`),
+			check:    func(j *cluster.Job) { must.Eq(t, cluster.DefaultMigrateStrategy(), j.TaskGroups[0].Migrate) },
+			warnings: []string{healthWarning},
+		},
+		"states of tasks": {job: group(`,"Migrate":{"HealthCheck":"task_states"}}]}`), check: func(j *cluster.Job) {
+			must.Eq(t, cluster.HealthTaskStates, j.TaskGroups[0].Migrate.HealthCheck)
+		}},
+		"an update block of another form": {job: group(`,"Update":{"HealthCheck":["manual"],"Canary":"x"}}],"Update":7}`), check: func(*cluster.Job) {}},
+		"health by hand":                  {job: group(`,"Migrate":{"HealthCheck":"manual"}}]}`), err: `Task group "g": Migrate.HealthCheck "manual" is not supported: the states of the tasks decide about health; write "task_states"`},
+		"health by hand in an update":     {job: group(`}],"Update":{"HealthCheck":"manual"}}`), err: `Task group "g": Update.HealthCheck "manual" is not supported: the states of the tasks decide about health; write "task_states"`},
+		"an old word":                     {job: group(`,"MaxClientDisconnect":5}]}`), check: func(j *cluster.Job) { must.Eq(t, 5, j.TaskGroups[0].Disconnect.LostAfter) }},
+		"both words":                      {job: group(`,"MaxClientDisconnect":5,"Disconnect":{"LostAfter":6}}]}`), check: func(j *cluster.Job) { must.Eq(t, 6, j.TaskGroups[0].Disconnect.LostAfter) }},
+		"anywhere":                        {job: group(`}],"Datacenters":["dc1","*"]}`), check: func(j *cluster.Job) { must.SliceEmpty(t, j.Datacenters) }},
 		"devices": {
 			job:   `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"GPU":500,"Devices":[{"Name":"nvidia/gpu/a100","Count":2},{"Name":"gpu"}]}}]}]}`,
 			check: func(j *cluster.Job) { must.Eq(t, 3500, j.TaskGroups[0].Tasks[0].Resources.GPU) },
@@ -369,3 +380,11 @@ func TestJob_FromRegistration(t *testing.T) {
 		})
 	}
 }
+
+// withoutHealth removes the warning about health checks. Each service job that a server or the
+// reference's client has filled in gets it.
+func withoutHealth(warnings []string) []string {
+	return slices.DeleteFunc(warnings, func(w string) bool { return w == healthWarning })
+}
+
+const healthWarning = `Migrate.HealthCheck "checks" has no effect: the states of the tasks decide about health`
