@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/verdict"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -33,6 +34,10 @@ type Behaviour struct {
 	// at most once, and not to an allocation that stops. Zero is never.
 	Worsen  time.Duration
 	Recover time.Duration
+	// Crash is how long the main task runs until it exits with 1, again and again. It starts again after
+	// the delay of its restart policy, without a limit. Then the verdicts follow the rule of package
+	// verdict, and the four fields above have no effect. Zero is never.
+	Crash time.Duration
 	// Run is how long a batch or sysbatch allocation runs until it ends by itself. Zero is
 	// no time.
 	Run time.Duration
@@ -88,14 +93,21 @@ func (o Options) verdict(a *cluster.Allocation, b Behaviour) time.Duration {
 	case b.Verdict != 0:
 		return b.Verdict
 	}
-	healthy, deadline := o.MinHealthyTime, cluster.DefaultHealthyDeadline
-	if g := a.Job.Group(a.TaskGroup); g != nil && g.Migrate != nil {
-		healthy, deadline = g.Migrate.MinHealthyTime, g.Migrate.HealthyDeadline
-	}
+	terms := o.terms(a)
 	if b.Unhealthy {
-		return deadline
+		return terms.Deadline
 	}
-	return healthy
+	return terms.Least
+}
+
+// terms are the times that decide about the health of an allocation.
+func (o Options) terms(a *cluster.Allocation) verdict.Terms {
+	g := a.Job.Group(a.TaskGroup)
+	terms := verdict.TermsOf(g)
+	if g == nil || g.Migrate == nil {
+		terms.Least = o.MinHealthyTime
+	}
+	return terms
 }
 
 // run is the time from running until the allocation ends by itself.

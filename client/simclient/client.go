@@ -78,6 +78,9 @@ func (c *client) stopAway(now time.Time) (result stepped) {
 func (c *client) rewind(by time.Duration) {
 	c.awaySince = moved(c.awaySince, by)
 	for _, t := range c.order {
+		if t.crashes != nil {
+			t.crashes.base = moved(t.crashes.base, by)
+		}
 		for _, at := range []*time.Time{&t.runs, &t.judged, &t.ends, &t.changes} {
 			*at = moved(*at, by)
 		}
@@ -102,7 +105,7 @@ func (c *client) read(o *Options, state State, now time.Time) {
 			t := c.tasks[a.ID]
 			if t == nil {
 				b := o.Behave(a, o.stream(a.ID))
-				t = newTask(a, b, o.verdict(a, b), o.waits(a), now)
+				t = newTask(a, b, o, now)
 				c.begin(t)
 			} else {
 				t.update(a, now)

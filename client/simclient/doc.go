@@ -12,7 +12,8 @@
 //	   ▼                    ▼                        ▼
 //	complete             complete                 complete
 //
-// A verdict may become bad later, and good again.
+// A verdict may become bad later, and good again. An allocation may also crash again and again: then its
+// verdicts follow the rule of package verdict, as those of real clients do.
 //
 // A replacement stays pending until its predecessor has ended and, if it inherits data, until the
 // data is copied. With [Options].Overlap only a replacement that inherits data waits.

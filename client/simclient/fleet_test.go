@@ -436,3 +436,44 @@ func TestFleet_costs(t *testing.T) {
 	w.fleet.Changed("n002")
 	must.Eq(t, perNode, step(), must.Sprint("no allocation waits"))
 }
+
+// An allocation that crashes again and again gets the verdicts that a real client gives: see
+// client.TestHealth_crashLoop.
+func TestFleet_crashes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		crash time.Duration
+		want  []string
+	}{
+		{seconds(5), []string{"2s a running", "1m0s a running unhealthy"}},
+		{seconds(12), []string{"2s a running", "12s a running healthy", "14s a running unhealthy"}},
+		{seconds(30), []string{
+			"2s a running", "12s a running healthy", "32s a running unhealthy", "1m7s a running healthy", "1m17s a running unhealthy",
+		}},
+	} {
+		w := newWorld(t)
+		w.node("n", cluster.NodeReady)
+		w.place("a", "n", service(), simclient.Behaviour{Start: seconds(2), Crash: test.crash})
+		w.pass(seconds(100))
+		must.Eq(t, test.want, w.lines)
+		must.True(t, w.wakeAt.IsZero(), must.Sprint("no later start can change the verdict"))
+		w.stop("a")
+		w.pass(seconds(10))
+		must.EqOp(t, cluster.ClientComplete, w.state.allocs["a"].ClientStatus)
+	}
+}
+
+// A new fleet continues with the verdict in the state, and a clock that is set back changes no wait.
+func TestFleet_crashesAfterARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.node("n", cluster.NodeReady)
+	w.place("a", "n", service(), simclient.Behaviour{Crash: seconds(12)})
+	w.pass(seconds(11))
+	w.restart()
+	w.now = w.now.Add(-time.Hour)
+	w.pass(seconds(5))
+	w.now = w.now.Add(-time.Hour)
+	w.pass(seconds(60))
+	must.Eq(t, []string{"0s a running", "10s a running healthy", "-1h59m37s a running unhealthy"}, w.lines)
+}

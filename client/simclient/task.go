@@ -27,6 +27,8 @@ type task struct {
 	stopping                    bool
 	// worsened and recovered report that the verdict has changed in that way.
 	worsened, recovered bool
+	// crashes is nil for an allocation that does not crash. With it, changes is when to judge again.
+	crashes *crashes
 
 	// actual is the present condition. acknowledged is the last condition that the servers
 	// accepted since they last changed the allocation, or zero.
@@ -36,13 +38,13 @@ type task struct {
 // condition is what a client reports of an allocation.
 type condition struct {
 	status  cluster.ClientStatus
-	verdict verdict
+	verdict judgment
 }
 
-type verdict uint8
+type judgment uint8
 
 const (
-	unjudged verdict = iota
+	unjudged judgment = iota
 	healthy
 	unhealthy
 )
@@ -59,14 +61,15 @@ func written(a *cluster.Allocation) condition {
 	return c
 }
 
-// newTask is a new task, or one that continues if its row: it ran. waits: a
-// new one waits for the end of its predecessor.
-func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, waits bool, now time.Time) *task {
-	t := &task{alloc: a, written: written(a), behaviour: b, verdict: verdict}
+// newTask is a new task, or one that continues if its row: it ran.
+func newTask(a *cluster.Allocation, b Behaviour, o *Options, now time.Time) *task {
+	t := &task{alloc: a, written: written(a), behaviour: b, verdict: o.verdict(a, b), crashes: o.crashes(a, b, now)}
 	t.actual = t.written
 	if a.HasVerdict() {
 		t.judged = a.DeploymentStatus.Timestamp
 		t.planChange(now)
+	} else if t.crashes != nil {
+		t.changes, t.verdict = now, Never
 	}
 	switch {
 	case a.ClientStatus == cluster.ClientLost: // this client never received it, so it never starts
@@ -75,7 +78,7 @@ func newTask(a *cluster.Allocation, b Behaviour, verdict time.Duration, waits bo
 		t.actual.status = cluster.ClientRunning
 		t.start(now)
 	case a.ServerTerminal(): // it never starts
-	case waits:
+	case o.waits(a):
 		t.waits = true
 	default:
 		t.start(after(now, b.Start))
@@ -113,6 +116,9 @@ func (t *task) start(at time.Time) {
 		t.judged = after(at, t.verdict)
 	}
 	t.ends = after(at, t.behaviour.run(t.alloc))
+	if t.crashes != nil && !t.stopping {
+		t.changes = alarm.Earliest(t.changes, at)
+	}
 }
 
 // succeed starts a waiting task, whose predecessor has ended.
@@ -179,6 +185,10 @@ func (t *task) advance(now time.Time) {
 		}
 		t.planChange(t.judged)
 	}
+	if t.crashes != nil {
+		t.follow(now)
+		return
+	}
 	for passed(t.changes, now) {
 		t.judged = t.changes
 		if t.actual.verdict == healthy {
@@ -192,6 +202,9 @@ func (t *task) advance(now time.Time) {
 
 // planChange sets when the verdict changes, counted from a time.
 func (t *task) planChange(from time.Time) {
+	if t.crashes != nil {
+		return
+	}
 	var wait time.Duration
 	switch {
 	case t.actual.verdict == healthy && !t.worsened:
