@@ -215,6 +215,7 @@ func (j *judging) lives(id cluster.NodeID) iter.Seq[cluster.AllocID] {
 // quiet judges the drainer's reports at a quiet point, if the state has changed enough.
 func (j *judging) quiet() {
 	j.quietClaims()
+	j.quietRows()
 	w := j.world
 	state := w.State()
 	if state.Index() < j.nextIndex && !j.player.options.Thorough {
@@ -235,6 +236,20 @@ func (j *judging) quiet() {
 	}
 	j.judge.Quiet(w.Now(), q)
 }
+
+// quietRows compares the health in the rows with the processes of the nodes, when the effects of all
+// faults have ended.
+func (j *judging) quietRows() {
+	w, p := j.world, j.player
+	if p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario) {
+		c := p.scenario.Cluster
+		p.nodes.rows(w, reportTravel+c.Gather+c.Commit.Max+c.Wake.Max)
+	}
+}
+
+// reportTravel is longer than a client and the simulated network take for a report. A report waits for the
+// answer to the one before.
+const reportTravel = time.Second
 
 // silence judges a pause in which nothing has happened on the servers.
 func (j *judging) silence() {

@@ -47,6 +47,14 @@ func (n *nodes) settled(w *world.World) {
 	}
 }
 
+// rows judges the rows of the servers when no fault can delay a report. travel is how long a report
+// takes, at most.
+func (n *nodes) rows(w *world.World, travel time.Duration) {
+	for _, m := range w.Machines() {
+		n.by[m.ID()].Rows(w.Now(), m, w.Truth().WorkView().LiveAllocsByNode(m.ID()), travel)
+	}
+}
+
 // still judges the nodes in a pause in which nothing has happened.
 func (n *nodes) still(w *world.World) {
 	for _, m := range w.Machines() {

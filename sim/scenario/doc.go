@@ -164,6 +164,8 @@
 //   - sticky, migrate: its disk stays on the node, and its data
 //     moves with it.
 //   - prestart, poststart, sidecar, poststop: it has a further task with this lifecycle.
+//   - restart=TIME: a task that has ended starts again after TIME, without a limit. By default the
+//     restart policy of the product limits the restarts.
 //   - lost-after=TIME: how long an allocation may be unreachable before it is lost.
 //   - stop-away=TIME: how long a client that reaches no server lets an allocation run.
 //
@@ -205,6 +207,9 @@
 //   - worsen=RANGE: the time from a good verdict to a bad one. recover=RANGE: the time from a bad
 //     verdict to a good one. Each happens at most once to an allocation, and not while it stops.
 //     Without a range, or with 0s, it does not happen.
+//   - crash=RANGE: how long the main task of a service runs until it exits with 1, again and again. The
+//     client judges it by its rule, so verdict, unhealthy, worsen and recover have no effect. A simulated
+//     client restarts it without a limit.
 //
 // Each of these ranges may be never.
 //
@@ -212,8 +217,8 @@
 // prestart task ends, or until the driver has started the main task. Stop counts from the order, and the
 // client limits it. An allocation with stop=never is in state D; one that
 // serves volumes ends by SIGKILL alone. An unhealthy one exits with 1 again
-// and again. A real client judges each allocation once and copies no data. So verdict, copy, worsen and
-// recover have no effect.
+// and again. A real client judges by the tasks and copies no data. So verdict, copy, worsen and recover
+// have no effect.
 //
 // # Events
 //

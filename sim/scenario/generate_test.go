@@ -25,12 +25,13 @@ func samples(t testing.TB) map[string][][]string {
 	lines := strings.Split(string(everything(t))+`
 node m1,m3,m4 class=b
 job app count=2 max-parallel=1 volumes=data1:ro,own[] plugin=disks:controller:unstaged
-job app group-shutdown=1m stop-away=5m prestart poststart sidecar poststop
+job app group-shutdown=1m stop-away=5m restart=1s prestart poststart sidecar poststop
 alloc web[0..1] on=n1 age=1ns
 alloc web on=n1
 alloc web[0..1] on=n5
 alloc web on=n5
 client * worsen=1s..2s recover=never copy=1h0m0.5s
+client * crash=5s..1m
 at 1h volume own[0] detach on=n1 force
 at 1h volume data1 deregister force
 at 1h volume data2 register

@@ -81,6 +81,7 @@ type Group struct {
 	Poststop  bool          `drain:"poststop"`
 	LostAfter time.Duration `drain:"lost-after"`
 	StopAway  time.Duration `drain:"stop-away"` // after which a client that reaches no server stops it
+	Restart   time.Duration `drain:"restart"`   // after which a task that has ended starts again, without a limit
 	Classes   []string      `drain:"classes"`   // the node classes on which it may run; nil is any
 }
 
@@ -121,6 +122,8 @@ type Client struct {
 	// Worsen is the time from a good verdict to a bad one, Recover the time back.
 	Worsen  *Range `drain:"worsen"`
 	Recover *Range `drain:"recover"`
+	// Crash is how long the main task of a service runs until it exits with 1, again and again.
+	Crash *Range `drain:"crash"`
 }
 
 // Selector matches allocations. The zero value matches all.

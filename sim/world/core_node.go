@@ -198,6 +198,8 @@ func (n *coreNode) script(c *driver.TaskConfig) scripted.Script {
 	switch {
 	case s.alloc.JobType().ToCompletion():
 		script.Ends, script.RunFor = true, b.Run
+	case b.Crash > 0 && b.Crash != Never:
+		script.Ends, script.RunFor, script.Exit = true, b.Crash, driver.ExitResult{Code: 1}
 	case b.Unhealthy && !s.alloc.HasVerdict():
 		script.Ends, script.RunFor, script.Exit = true, crashing, driver.ExitResult{Code: 1}
 	}

@@ -115,6 +115,12 @@
 //     service allocation has a verdict one second after its healthy deadline. The deadline counts
 //     from the time when a client first received the allocation in this boot, as far as records
 //     contain it. An allocation that must stop or has ended needs no verdict.
-//   - At a healthy verdict, each task that must run has run for the minimum healthy time, and each
-//     one-shot task has exited with 0.
+//   - At a healthy verdict, each task that must run runs, and has run for the minimum healthy time,
+//     and each one-shot task has exited with 0. After k verdicts false the minimum is 2^k times as
+//     long, at most the healthy deadline. k falls by one for each healthy deadline in which the
+//     verdict was true. Five seconds are between two healthy verdicts.
+//   - A healthy allocation becomes unhealthy only if a process of a task that must run has ended, or
+//     after trouble of its driver, shim or machine.
+//   - When faults have ended for some time, no row of the servers has a healthy verdict whose task
+//     has been dead for longer than a report takes. An allocation that must stop is not judged.
 package onnode

@@ -51,6 +51,7 @@ type alloc struct {
 	// ended: it was reported as terminal. lost: its record was lost. judged: it has a verdict.
 	// failed: a task was reported as failed.
 	ended, lost, judged, failed bool
+	health                      health
 	// terminated are the times of the events that were judged, by task.
 	terminated map[string]time.Time
 }
@@ -104,7 +105,7 @@ func (j *Judge) Started(n *machine.Node) {
 	for _, r := range n.Records() { // the records of allocations that ran at the start of the simulation
 		if a := j.alloc(r.Alloc.ID); a.row == nil {
 			a.update(r.Alloc)
-			a.received, a.judged = j.now, r.Healthy != nil
+			a.received, a.judged, a.health.good = j.now, r.Healthy != nil, r.Healthy
 		}
 	}
 	boot := n.BootID()
@@ -177,7 +178,7 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 	case machine.TroubleReboot:
 		j.trouble.boot = j.now
 		for _, a := range j.order {
-			a.received = time.Time{}
+			a.received, a.health.trueAt = time.Time{}, time.Time{}
 		}
 	case machine.TroubleDriver:
 		j.trouble.driver = j.now
@@ -187,7 +188,7 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 		j.trouble.disk, j.blocked = j.now, j.now
 	case machine.TroubleRecord:
 		a := j.alloc(cluster.AllocID(subject))
-		a.lost, a.ended = true, false
+		a.lost, a.ended, a.health = true, false, health{}
 	case machine.TroubleVolumeRecord:
 		j.volumes.lost[subject] = true
 	case machine.TroubleStorage: // tasks and drivers are not affected

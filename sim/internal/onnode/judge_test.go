@@ -433,6 +433,37 @@ func TestJudge(t *testing.T) {
 			f.judge.Received(f.node, f.wanted(a))
 			f.judge.Saved(f.node, &client.Record{Alloc: a, History: verdict.History{Healthy: &healthy}, HealthyAt: f.node.Now()})
 		}},
+		{"healthy while its task is dead", "N9 healthy while it is dead", func(t *testing.T, f *fixture) {
+			f.node.KillClient() // the next records come from the test
+			f.signal(scripted.SIGKILL, scripted.ByFault)
+			f.saved(f.alloc, false)
+			f.advance(t, time.Minute)
+			f.saved(f.alloc, true)
+		}},
+		{"healthy after the first minimum although it was unhealthy", "N9 healthy too early", func(t *testing.T, f *fixture) {
+			f.skip = 1
+			a := allocation("a3")
+			f.node.Servers(f.wanted(a))
+			f.advance(t, 15*time.Second)
+			f.judge.Saved(f.node, &client.Record{Alloc: a, History: verdict.History{Healthy: new(false)}, HealthyAt: f.node.Now()})
+			f.judge.Saved(f.node, &client.Record{Alloc: a, History: verdict.History{Healthy: new(true)}, HealthyAt: f.node.Now()})
+		}},
+		{"healthy twice in five seconds", "N9 healthy too often", func(t *testing.T, f *fixture) {
+			f.skip = 2
+			f.advance(t, 5*time.Minute)
+			f.saved(f.alloc, false)
+			f.saved(f.alloc, true)
+			f.saved(f.alloc, false)
+			f.saved(f.alloc, true)
+		}},
+		{"unhealthy without a cause", "N9 unhealthy without a cause", func(_ *testing.T, f *fixture) { f.saved(f.alloc, false) }},
+		{"the rows are healthy and the task is dead", "N9 healthy in the rows", func(t *testing.T, f *fixture) {
+			f.signal(scripted.SIGKILL, scripted.ByFault)
+			f.advance(t, 4*time.Second)
+			row := f.alloc.Copy()
+			row.ClientStatus, row.DeploymentStatus = cluster.ClientRunning, &cluster.DeploymentStatus{Healthy: new(true)}
+			f.judge.Rows(f.node.Now(), f.node, slices.Values([]*cluster.Allocation{row}), time.Second)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -443,6 +474,13 @@ func TestJudge(t *testing.T) {
 			must.EqOp(t, c.check, violations[f.skip].Guarantee+" "+violations[f.skip].Check)
 		})
 	}
+}
+
+// saved saves a record of the allocation with a verdict of now.
+func (f *fixture) saved(a *cluster.Allocation, healthy bool) {
+	r := *f.node.Record(a.ID)
+	r.Healthy, r.HealthyAt = &healthy, f.node.Now()
+	f.judge.Saved(f.node, &r)
 }
 
 // exits ends the task with the exit code 137, and reports its end with a text.

@@ -25,12 +25,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 			}
 		}
 	}
-	if r.Healthy != nil && !a.judged {
-		a.judged = true
-		if *r.Healthy {
-			j.judgeHealthy(n, a, r)
-		}
-	}
+	j.verdictSaved(n, a, r)
 }
 
 // Discarded implements [machine.Observer].
@@ -38,7 +33,7 @@ func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 	j.now = n.Now()
 	j.noneLives(n, "N1 a process without a record", id, "the record was removed")
 	if a := j.alloc(id); a.lost { // the client may run it again
-		a.lost, a.judged, a.received, a.awayAt = false, false, time.Time{}, time.Time{}
+		a.lost, a.judged, a.received, a.awayAt, a.health = false, false, time.Time{}, time.Time{}, health{}
 	}
 }
 
@@ -131,65 +126,6 @@ func exitCode(message string) (code int, found bool) {
 		code = -1
 	}
 	return code, found
-}
-
-// judgeHealthy judges N9 when a record has a healthy verdict.
-func (j *Judge) judgeHealthy(n *machine.Node, a *alloc, r *client.Record) {
-	least := time.Duration(cluster.DefaultMinHealthyTime)
-	if m := a.group().Migrate; m != nil {
-		least = m.MinHealthyTime
-	}
-	for _, t := range a.group().Tasks {
-		if t == nil || t.Poststop() {
-			continue
-		}
-		var last scripted.Process
-		for _, s := range j.starts[string(r.Alloc.ID)+":"+t.Name] {
-			if p, _ := n.Machine().Process(s); p.StartedAt.Before(r.HealthyAt) {
-				last = p
-			}
-		}
-		oneShot := t.Lifecycle != nil && !t.Lifecycle.Sidecar
-		switch {
-		case last.StartedAt.IsZero():
-			if !oneShot {
-				j.find("N9 healthy without a process", r.Alloc.ID, "%s has never run", t.Name)
-			}
-		case oneShot && (!last.Ended || last.EndedAt.After(r.HealthyAt) || !last.Exit.Successful()):
-			j.find("N9 healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
-		case !oneShot && last.StartedAt.Add(least).After(r.HealthyAt):
-			j.find("N9 healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
-		}
-	}
-}
-
-// warmUp is how long a client may take until it works normally, after its start, after a full disk,
-// or after the servers did not answer. It is longer than the longest wait before a retry.
-const warmUp = 12 * time.Second
-
-// checkVerdicts judges N9: the verdicts that are due.
-func (j *Judge) checkVerdicts(n *machine.Node) {
-	if j.now.Equal(j.checked) {
-		return
-	}
-	j.checked = j.now
-	j.away = j.away || !n.Reachable()
-	if !n.Running() || j.away || n.DiskFull() {
-		return
-	}
-	for _, a := range j.order {
-		if a.judged || a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
-			continue
-		}
-		deadline := time.Duration(cluster.DefaultHealthyDeadline)
-		if m := a.group().Migrate; m != nil {
-			deadline = m.HealthyDeadline
-		}
-		if j.now.After(a.received.Add(deadline+time.Second)) && j.now.After(j.since.Add(warmUp)) && j.now.After(j.blocked.Add(warmUp)) {
-			a.judged = true
-			j.find("N9 no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
-		}
-	}
 }
 
 // Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client

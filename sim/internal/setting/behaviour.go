@@ -63,7 +63,7 @@ func (cs *Clients) Behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Beha
 			to   *time.Duration
 		}{
 			{c.Start, &b.Start}, {c.Copy, &b.Copy}, {c.Verdict, &b.Verdict}, {c.Run, &b.Run}, {c.Stop, &b.Stop},
-			{c.Worsen, &b.Worsen}, {c.Recover, &b.Recover},
+			{c.Worsen, &b.Worsen}, {c.Recover, &b.Recover}, {c.Crash, &b.Crash},
 		} {
 			if field.from != nil {
 				*field.to = Draw(r, *field.from)

@@ -3,6 +3,7 @@ package setting
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -42,6 +43,9 @@ func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.T
 	if t == cluster.JobService {
 		built.Migrate = migrate(g)
 	}
+	if g.Restart > 0 {
+		built.RestartPolicy = restarts(g.Restart)
+	}
 	return built
 }
 
@@ -62,6 +66,15 @@ func lifecycleTasks(g scenario.Group) (tasks []*cluster.Task) {
 		}
 	}
 	return tasks
+}
+
+// restarts is a policy that starts a task again after a delay, without a limit: so many restarts never
+// fit into its interval.
+func restarts(delay time.Duration) *cluster.RestartPolicy {
+	const attempts = 1000
+	return &cluster.RestartPolicy{
+		Attempts: attempts, Delay: delay, Interval: max(cluster.MinRestartInterval, attempts*delay), Mode: cluster.RestartDelay,
+	}
 }
 
 func migrate(g scenario.Group) *cluster.MigrateStrategy {

@@ -1,0 +1,192 @@
+package onnode
+
+import (
+	"iter"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+)
+
+// health is what the records have stated about the health of an allocation.
+type health struct {
+	// good is the last verdict, or nil. trueAt is when it was last true in this boot, or zero.
+	good   *bool
+	trueAt time.Time
+	// falses is the count of false verdicts that still lengthens the minimum healthy time.
+	falses int
+}
+
+// fall counts a false verdict.
+func (h *health) fall(at time.Time, deadline time.Duration) {
+	if h.good != nil && *h.good && !h.trueAt.IsZero() {
+		for passed := at.Sub(h.trueAt); passed >= deadline && h.falses > 0; passed -= deadline {
+			h.falses--
+		}
+	}
+	h.falses++
+}
+
+// blocks returns the minimum healthy time and the healthy deadline of an allocation.
+func (a *alloc) blocks() (least, deadline time.Duration) {
+	least = cluster.DefaultMinHealthyTime
+	if m := a.group().Migrate; m != nil {
+		least, deadline = m.MinHealthyTime, m.HealthyDeadline
+	}
+	if deadline == 0 {
+		deadline = cluster.DefaultHealthyDeadline
+	}
+	return least, deadline
+}
+
+// verdictSaved judges N9 when a record is saved.
+func (j *Judge) verdictSaved(n *machine.Node, a *alloc, r *client.Record) {
+	if r.Healthy == nil {
+		return
+	}
+	a.judged = true
+	h := &a.health
+	if h.good != nil && *h.good == *r.Healthy {
+		return
+	}
+	least, deadline := a.blocks()
+	if !*r.Healthy {
+		if h.good != nil {
+			j.judgeUnhealthy(n, a, r)
+		}
+		h.fall(r.HealthyAt, deadline)
+		h.good = new(false)
+		return
+	}
+	for range h.falses {
+		least = min(2*least, deadline)
+	}
+	j.judgeHealthy(n, a, r, least)
+	if !h.trueAt.IsZero() && r.HealthyAt.Before(h.trueAt.Add(trueEvery)) {
+		j.find("N9 healthy too often", r.Alloc.ID, "it was healthy at %s and again at %s", h.trueAt, r.HealthyAt)
+	}
+	h.good, h.trueAt = new(true), r.HealthyAt
+}
+
+// trueEvery is the least time between two verdicts true of an allocation.
+const trueEvery = 5 * time.Second
+
+// noticed is how long a client takes to read the end of a process from its driver, at most.
+const noticed = time.Second
+
+// judgeHealthy judges a verdict true. least is how long the tasks must have run.
+func (j *Judge) judgeHealthy(n *machine.Node, a *alloc, r *client.Record, least time.Duration) {
+	for _, t := range a.group().Tasks {
+		if t == nil || t.Poststop() {
+			continue
+		}
+		last := j.newest(n, a, t, r.HealthyAt)
+		oneShot := t.Lifecycle != nil && !t.Lifecycle.Sidecar
+		switch {
+		case last.StartedAt.IsZero():
+			if !oneShot {
+				j.find("N9 healthy without a process", r.Alloc.ID, "%s has never run", t.Name)
+			}
+		case oneShot && (!last.Ended || last.EndedAt.After(r.HealthyAt) || !last.Exit.Successful()):
+			j.find("N9 healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
+		case !oneShot && last.StartedAt.Add(least).After(r.HealthyAt):
+			j.find("N9 healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
+		case !oneShot && last.Ended && last.EndedAt.Add(noticed).Before(r.HealthyAt) && !j.driverAway(startTakes):
+			j.find("N9 healthy while it is dead", r.Alloc.ID, "%s has ended at %s", t.Name, last.EndedAt)
+		}
+	}
+}
+
+// judgeUnhealthy judges a verdict that becomes false.
+func (j *Judge) judgeUnhealthy(n *machine.Node, a *alloc, r *client.Record) {
+	if a.lost {
+		return
+	}
+	for _, t := range a.group().Tasks {
+		if t == nil || t.Poststop() || t.Lifecycle != nil && !t.Lifecycle.Sidecar {
+			continue
+		}
+		last := j.newest(n, a, t, r.HealthyAt)
+		if last.StartedAt.IsZero() || last.Ended && !last.EndedAt.After(r.HealthyAt) || j.taskTroubled(&last) {
+			return
+		}
+	}
+	j.find("N9 unhealthy without a cause", r.Alloc.ID, "all its tasks run")
+}
+
+// taskTroubled reports whether a driver or shim had trouble in the life of the process, or the machine
+// has restarted since it started: the client may be unable to keep the task.
+func (f *facts) taskTroubled(p *scripted.Process) bool {
+	for _, at := range []time.Time{f.trouble.driver, f.trouble.shim, f.trouble.boot} {
+		if !at.IsZero() && !at.Before(p.StartedAt.Add(-startTakes)) {
+			return true
+		}
+	}
+	return false
+}
+
+// newest returns the last process of a task that started before a time, or the zero value.
+func (j *Judge) newest(n *machine.Node, a *alloc, t *cluster.Task, before time.Time) (last scripted.Process) {
+	for _, s := range j.starts[string(a.id)+":"+t.Name] {
+		if p, _ := n.Machine().Process(s); p.StartedAt.Before(before) {
+			last = p
+		}
+	}
+	return last
+}
+
+// warmUp is how long a client may take until it works normally, after its start, after a full disk,
+// or after the servers did not answer. It is longer than the longest wait before a retry.
+const warmUp = 12 * time.Second
+
+// works reports whether a client has worked normally for some time and after it has warmed up.
+func (j *Judge) works(n *machine.Node, d time.Duration) bool {
+	return n.Running() && !j.away && n.Reachable() && !n.DiskFull() && j.now.After(j.since.Add(warmUp+d)) && j.now.After(j.blocked.Add(warmUp+d))
+}
+
+// checkVerdicts judges N9: the verdicts that are due.
+func (j *Judge) checkVerdicts(n *machine.Node) {
+	if j.now.Equal(j.checked) {
+		return
+	}
+	j.checked = j.now
+	j.away = j.away || !n.Reachable()
+	if !j.works(n, 0) {
+		return
+	}
+	for _, a := range j.order {
+		if a.judged || a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
+			continue
+		}
+		if _, deadline := a.blocks(); j.now.After(a.received.Add(deadline + time.Second)) {
+			a.judged = true
+			j.find("N9 no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
+		}
+	}
+}
+
+// Rows judges N9 by the rows of the servers. travel is how long a report takes from the client to the
+// rows, at most.
+func (j *Judge) Rows(now time.Time, n *machine.Node, rows iter.Seq[*cluster.Allocation], travel time.Duration) {
+	j.now = now
+	travel += noticed
+	if !j.works(n, travel) || j.driverAway(travel+startTakes) {
+		return
+	}
+	for row := range rows {
+		a := j.alloc(row.ID)
+		if row.JobType() != cluster.JobService || row.ServerTerminal() || !row.JudgedHealthy() || row.ClientStatus != cluster.ClientRunning || a.lost || a.row == nil || !a.stopAt.IsZero() {
+			continue
+		}
+		for _, t := range a.group().Tasks {
+			if t == nil || t.Poststop() || t.Lifecycle != nil && !t.Lifecycle.Sidecar {
+				continue
+			}
+			if last := j.newest(n, a, t, now); last.Ended && last.EndedAt.Add(travel).Before(now) {
+				j.find("N9 healthy in the rows", row.ID, "%s has ended at %s", t.Name, last.EndedAt)
+			}
+		}
+	}
+}
