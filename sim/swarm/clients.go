@@ -34,6 +34,7 @@ func (m *clients) drawClients() {
 	m.drawNeverGood()
 	m.drawNeverStop()
 	m.drawChangingHealth()
+	m.drawCrashLoops()
 }
 
 // usually draws how long something takes for all allocations. In a large world it is one time: an
@@ -157,6 +158,34 @@ func (m *clients) drawChangingHealth() {
 			c.Recover = new(d.ranging(500*time.Millisecond, time.Minute))
 		}
 		m.draft.s.Clients = append(m.draft.s.Clients, c)
+	}
+}
+
+// oddsOfCrashLoops is the probability that tasks crash again and again.
+const oddsOfCrashLoops = 0.08
+
+// drawCrashLoops draws a group whose tasks crash again and again, on all nodes or on one. Half of them
+// restart without a limit. The other worlds draw what they drew without crashes.
+func (m *clients) drawCrashLoops() {
+	d := m.draft.dice("clients/crash-loops")
+	if len(m.population.nodes) > manyNodes || !d.odds(oddsOfCrashLoops) {
+		return
+	}
+	for _, g := range some(d, 1, m.population.services()) {
+		c := scenario.Client{Match: m.population.selects(g), Crash: new(d.ranging(3*time.Second, 40*time.Second))}
+		if d.odds(0.5) {
+			c.Match.Node = m.population.nodes[d.between(0, len(m.population.nodes)-1)].id
+		}
+		m.draft.s.Clients = append(m.draft.s.Clients, c)
+		restart := d.span(time.Second, 15*time.Second)
+		if !d.odds(0.5) {
+			continue
+		}
+		for j, declared := range m.draft.s.EachGroup() {
+			if j.Key == g.key.Job && declared.Name == g.key.Name {
+				declared.Restart = restart
+			}
+		}
 	}
 }
 
