@@ -161,14 +161,21 @@ func (m *clients) drawChangingHealth() {
 	}
 }
 
-// oddsOfCrashLoops is the probability that tasks crash again and again.
-const oddsOfCrashLoops = 0.08
+// The probabilities that tasks crash again and again, in worlds with simulated and with real clients.
+const (
+	oddsOfCrashLoops     = 0.08
+	oddsOfRealCrashLoops = 0.3
+)
 
 // drawCrashLoops draws a group whose tasks crash again and again, on all nodes or on one. Half of them
 // restart without a limit. The other worlds draw what they drew without crashes.
 func (m *clients) drawCrashLoops() {
 	d := m.draft.dice("clients/crash-loops")
-	if len(m.population.nodes) > manyNodes || !d.odds(oddsOfCrashLoops) {
+	odds := oddsOfCrashLoops
+	if m.draft.real() {
+		odds = oddsOfRealCrashLoops
+	}
+	if len(m.population.nodes) > manyNodes || !d.odds(odds) {
 		return
 	}
 	for _, g := range some(d, 1, m.population.services()) {

@@ -121,6 +121,8 @@
 //     verdict was true. Five seconds are between two healthy verdicts.
 //   - A healthy allocation becomes unhealthy only if a process of a task that must run has ended, or
 //     after trouble of its driver, shim or machine.
+//   - A record is not healthy when a task that must run has been dead for longer than a second, unless
+//     its driver had trouble.
 //   - When faults have ended for some time, no row of the servers has a healthy verdict whose task
 //     has been dead for longer than a report takes. An allocation that must stop is not judged.
 package onnode

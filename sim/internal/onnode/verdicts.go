@@ -93,7 +93,7 @@ func (j *Judge) judgeHealthy(n *machine.Node, a *alloc, r *client.Record, least 
 			j.find("N9 healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
 		case !oneShot && last.StartedAt.Add(least).After(r.HealthyAt):
 			j.find("N9 healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
-		case !oneShot && last.Ended && last.EndedAt.Add(noticed).Before(r.HealthyAt) && !j.driverAway(startTakes):
+		case !oneShot && last.Ended && last.EndedAt.Add(noticed).Before(r.HealthyAt) && !j.taskTroubled(&last):
 			j.find("N9 healthy while it is dead", r.Alloc.ID, "%s has ended at %s", t.Name, last.EndedAt)
 		}
 	}
@@ -157,7 +157,15 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 		return
 	}
 	for _, a := range j.order {
-		if a.judged || a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
+		if a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
+			continue
+		}
+		if a.health.good != nil && *a.health.good {
+			if name, ended := j.deadTask(n, a, noticed); name != "" {
+				j.find("N9 healthy while it is dead", a.id, "%s has ended at %s, and the record is healthy", name, ended)
+			}
+		}
+		if a.judged {
 			continue
 		}
 		if _, deadline := a.blocks(); j.now.After(a.received.Add(deadline + time.Second)) {
@@ -172,7 +180,7 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 func (j *Judge) Rows(now time.Time, n *machine.Node, rows iter.Seq[*cluster.Allocation], travel time.Duration) {
 	j.now = now
 	travel += noticed
-	if !j.works(n, travel) || j.driverAway(travel+startTakes) {
+	if !j.works(n, travel) {
 		return
 	}
 	for row := range rows {
@@ -180,13 +188,23 @@ func (j *Judge) Rows(now time.Time, n *machine.Node, rows iter.Seq[*cluster.Allo
 		if row.JobType() != cluster.JobService || row.ServerTerminal() || !row.JudgedHealthy() || row.ClientStatus != cluster.ClientRunning || a.lost || a.row == nil || !a.stopAt.IsZero() {
 			continue
 		}
-		for _, t := range a.group().Tasks {
-			if t == nil || t.Poststop() || t.Lifecycle != nil && !t.Lifecycle.Sidecar {
-				continue
-			}
-			if last := j.newest(n, a, t, now); last.Ended && last.EndedAt.Add(travel).Before(now) {
-				j.find("N9 healthy in the rows", row.ID, "%s has ended at %s", t.Name, last.EndedAt)
-			}
+		if name, ended := j.deadTask(n, a, travel); name != "" {
+			j.find("N9 healthy in the rows", row.ID, "%s has ended at %s", name, ended)
 		}
 	}
+}
+
+// deadTask returns a task that must run and whose last process has been dead for longer than a time, or
+// an empty name. After trouble of its driver the client may not get the end: a call that waits for it is
+// never answered.
+func (j *Judge) deadTask(n *machine.Node, a *alloc, longer time.Duration) (name string, ended time.Time) {
+	for _, t := range a.group().Tasks {
+		if t == nil || t.Poststop() || t.Lifecycle != nil && !t.Lifecycle.Sidecar {
+			continue
+		}
+		if last := j.newest(n, a, t, j.now); last.Ended && last.EndedAt.Add(longer).Before(j.now) && !j.taskTroubled(&last) {
+			return t.Name, last.EndedAt
+		}
+	}
+	return "", time.Time{}
 }
