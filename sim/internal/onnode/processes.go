@@ -61,7 +61,7 @@ func (j *Judge) Advanced(n *machine.Node) {
 	j.volumes.volumesChanged(n)
 	j.tasks.checkGraces(n)
 	j.tasks.checkCauses(n)
-	j.checkVerdicts(n)
+	verdicts{j}.check(n)
 }
 
 func (j *tasks) taskChanged(n *machine.Node, c scripted.Change, p *scripted.Process) {

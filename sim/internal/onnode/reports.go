@@ -25,7 +25,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 			}
 		}
 	}
-	j.verdictSaved(n, a, r)
+	verdicts{j}.saved(n, a, r)
 }
 
 // Discarded implements [machine.Observer].

@@ -10,6 +10,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
+// verdicts judges N9.
+type verdicts struct{ judge *Judge }
+
 // health is what the records have stated about the health of an allocation.
 type health struct {
 	// good is the last verdict, or nil. trueAt is when it was last true in this boot, or zero.
@@ -41,8 +44,8 @@ func (a *alloc) blocks() (least, deadline time.Duration) {
 	return least, deadline
 }
 
-// verdictSaved judges N9 when a record is saved.
-func (j *Judge) verdictSaved(n *machine.Node, a *alloc, r *client.Record) {
+// saved judges N9 when a record is saved.
+func (v verdicts) saved(n *machine.Node, a *alloc, r *client.Record) {
 	if r.Healthy == nil {
 		return
 	}
@@ -54,7 +57,7 @@ func (j *Judge) verdictSaved(n *machine.Node, a *alloc, r *client.Record) {
 	least, deadline := a.blocks()
 	if !*r.Healthy {
 		if h.good != nil {
-			j.judgeUnhealthy(n, a, r)
+			v.unhealthy(n, a, r)
 		}
 		h.fall(r.HealthyAt, deadline)
 		h.good = new(false)
@@ -63,9 +66,9 @@ func (j *Judge) verdictSaved(n *machine.Node, a *alloc, r *client.Record) {
 	for range h.falses {
 		least = min(2*least, deadline)
 	}
-	j.judgeHealthy(n, a, r, least)
+	v.healthy(n, a, r, min(least, deadline))
 	if !h.trueAt.IsZero() && r.HealthyAt.Before(h.trueAt.Add(trueEvery)) {
-		j.find("N9 healthy too often", r.Alloc.ID, "it was healthy at %s and again at %s", h.trueAt, r.HealthyAt)
+		v.judge.find("N9 healthy too often", r.Alloc.ID, "it was healthy at %s and again at %s", h.trueAt, r.HealthyAt)
 	}
 	h.good, h.trueAt = new(true), r.HealthyAt
 }
@@ -76,31 +79,31 @@ const trueEvery = 5 * time.Second
 // noticed is how long a client takes to read the end of a process from its driver, at most.
 const noticed = time.Second
 
-// judgeHealthy judges a verdict true. least is how long the tasks must have run.
-func (j *Judge) judgeHealthy(n *machine.Node, a *alloc, r *client.Record, least time.Duration) {
+// healthy judges a verdict true. least is how long the tasks must have run.
+func (v verdicts) healthy(n *machine.Node, a *alloc, r *client.Record, least time.Duration) {
 	for _, t := range a.group().Tasks {
 		if t == nil || t.Poststop() {
 			continue
 		}
-		last := j.newest(n, a, t, r.HealthyAt)
+		last := v.newest(n, a, t, r.HealthyAt)
 		oneShot := t.Lifecycle != nil && !t.Lifecycle.Sidecar
 		switch {
 		case last.StartedAt.IsZero():
 			if !oneShot {
-				j.find("N9 healthy without a process", r.Alloc.ID, "%s has never run", t.Name)
+				v.judge.find("N9 healthy without a process", r.Alloc.ID, "%s has never run", t.Name)
 			}
 		case oneShot && (!last.Ended || last.EndedAt.After(r.HealthyAt) || !last.Exit.Successful()):
-			j.find("N9 healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
+			v.judge.find("N9 healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
 		case !oneShot && last.StartedAt.Add(least).After(r.HealthyAt):
-			j.find("N9 healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
-		case !oneShot && last.Ended && last.EndedAt.Add(noticed).Before(r.HealthyAt) && !j.taskTroubled(&last):
-			j.find("N9 healthy while it is dead", r.Alloc.ID, "%s has ended at %s", t.Name, last.EndedAt)
+			v.judge.find("N9 healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
+		case !oneShot && last.Ended && last.EndedAt.Add(noticed).Before(r.HealthyAt) && !v.taskTroubled(&last):
+			v.judge.find("N9 healthy while it is dead", r.Alloc.ID, "%s has ended at %s", t.Name, last.EndedAt)
 		}
 	}
 }
 
-// judgeUnhealthy judges a verdict that becomes false.
-func (j *Judge) judgeUnhealthy(n *machine.Node, a *alloc, r *client.Record) {
+// unhealthy judges a verdict that becomes false.
+func (v verdicts) unhealthy(n *machine.Node, a *alloc, r *client.Record) {
 	if a.lost {
 		return
 	}
@@ -108,17 +111,18 @@ func (j *Judge) judgeUnhealthy(n *machine.Node, a *alloc, r *client.Record) {
 		if t == nil || t.Poststop() || t.Lifecycle != nil && !t.Lifecycle.Sidecar {
 			continue
 		}
-		last := j.newest(n, a, t, r.HealthyAt)
-		if last.StartedAt.IsZero() || last.Ended && !last.EndedAt.After(r.HealthyAt) || j.taskTroubled(&last) {
+		last := v.newest(n, a, t, r.HealthyAt)
+		if last.StartedAt.IsZero() || last.Ended && !last.EndedAt.After(r.HealthyAt) || v.taskTroubled(&last) {
 			return
 		}
 	}
-	j.find("N9 unhealthy without a cause", r.Alloc.ID, "all its tasks run")
+	v.judge.find("N9 unhealthy without a cause", r.Alloc.ID, "all its tasks run")
 }
 
 // taskTroubled reports whether a driver or shim had trouble in the life of the process, or the machine
 // has restarted since it started: the client may be unable to keep the task.
-func (f *facts) taskTroubled(p *scripted.Process) bool {
+func (v verdicts) taskTroubled(p *scripted.Process) bool {
+	f := v.judge.facts
 	for _, at := range []time.Time{f.trouble.driver, f.trouble.shim, f.trouble.boot} {
 		if !at.IsZero() && !at.Before(p.StartedAt.Add(-startTakes)) {
 			return true
@@ -128,8 +132,8 @@ func (f *facts) taskTroubled(p *scripted.Process) bool {
 }
 
 // newest returns the last process of a task that started before a time, or the zero value.
-func (j *Judge) newest(n *machine.Node, a *alloc, t *cluster.Task, before time.Time) (last scripted.Process) {
-	for _, s := range j.starts[string(a.id)+":"+t.Name] {
+func (v verdicts) newest(n *machine.Node, a *alloc, t *cluster.Task, before time.Time) (last scripted.Process) {
+	for _, s := range v.judge.starts[string(a.id)+":"+t.Name] {
 		if p, _ := n.Machine().Process(s); p.StartedAt.Before(before) {
 			last = p
 		}
@@ -142,35 +146,35 @@ func (j *Judge) newest(n *machine.Node, a *alloc, t *cluster.Task, before time.T
 const warmUp = 12 * time.Second
 
 // works reports whether a client has worked normally for some time and after it has warmed up.
-func (j *Judge) works(n *machine.Node, d time.Duration) bool {
-	return n.Running() && !j.away && n.Reachable() && !n.DiskFull() && j.now.After(j.since.Add(warmUp+d)) && j.now.After(j.blocked.Add(warmUp+d))
+func (v verdicts) works(n *machine.Node, d time.Duration) bool {
+	return n.Running() && !v.judge.away && n.Reachable() && !n.DiskFull() && v.judge.now.After(v.judge.since.Add(warmUp+d)) && v.judge.now.After(v.judge.blocked.Add(warmUp+d))
 }
 
-// checkVerdicts judges N9: the verdicts that are due.
-func (j *Judge) checkVerdicts(n *machine.Node) {
-	if j.now.Equal(j.checked) {
+// check judges N9: the verdicts that are due.
+func (v verdicts) check(n *machine.Node) {
+	if v.judge.now.Equal(v.judge.checked) {
 		return
 	}
-	j.checked = j.now
-	j.away = j.away || !n.Reachable()
-	if !j.works(n, 0) {
+	v.judge.checked = v.judge.now
+	v.judge.away = v.judge.away || !n.Reachable()
+	if !v.works(n, 0) {
 		return
 	}
-	for _, a := range j.order {
+	for _, a := range v.judge.order {
 		if a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
 			continue
 		}
 		if a.health.good != nil && *a.health.good {
-			if name, ended := j.deadTask(n, a, noticed); name != "" {
-				j.find("N9 healthy while it is dead", a.id, "%s has ended at %s, and the record is healthy", name, ended)
+			if name, ended := v.deadTask(n, a, noticed); name != "" {
+				v.judge.find("N9 healthy while it is dead", a.id, "%s has ended at %s, and the record is healthy", name, ended)
 			}
 		}
 		if a.judged {
 			continue
 		}
-		if _, deadline := a.blocks(); j.now.After(a.received.Add(deadline + time.Second)) {
+		if _, deadline := a.blocks(); v.judge.now.After(a.received.Add(deadline + time.Second)) {
 			a.judged = true
-			j.find("N9 no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
+			v.judge.find("N9 no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
 		}
 	}
 }
@@ -179,17 +183,21 @@ func (j *Judge) checkVerdicts(n *machine.Node) {
 // rows, at most.
 func (j *Judge) Rows(now time.Time, n *machine.Node, rows iter.Seq[*cluster.Allocation], travel time.Duration) {
 	j.now = now
+	verdicts{j}.rows(n, rows, travel)
+}
+
+func (v verdicts) rows(n *machine.Node, rows iter.Seq[*cluster.Allocation], travel time.Duration) {
 	travel += noticed
-	if !j.works(n, travel) {
+	if !v.works(n, travel) {
 		return
 	}
 	for row := range rows {
-		a := j.alloc(row.ID)
+		a := v.judge.alloc(row.ID)
 		if row.JobType() != cluster.JobService || row.ServerTerminal() || !row.JudgedHealthy() || row.ClientStatus != cluster.ClientRunning || a.lost || a.row == nil || !a.stopAt.IsZero() {
 			continue
 		}
-		if name, ended := j.deadTask(n, a, travel); name != "" {
-			j.find("N9 healthy in the rows", row.ID, "%s has ended at %s", name, ended)
+		if name, ended := v.deadTask(n, a, travel); name != "" {
+			v.judge.find("N9 healthy in the rows", row.ID, "%s has ended at %s", name, ended)
 		}
 	}
 }
@@ -197,12 +205,12 @@ func (j *Judge) Rows(now time.Time, n *machine.Node, rows iter.Seq[*cluster.Allo
 // deadTask returns a task that must run and whose last process has been dead for longer than a time, or
 // an empty name. After trouble of its driver the client may not get the end: a call that waits for it is
 // never answered.
-func (j *Judge) deadTask(n *machine.Node, a *alloc, longer time.Duration) (name string, ended time.Time) {
+func (v verdicts) deadTask(n *machine.Node, a *alloc, longer time.Duration) (name string, ended time.Time) {
 	for _, t := range a.group().Tasks {
 		if t == nil || t.Poststop() || t.Lifecycle != nil && !t.Lifecycle.Sidecar {
 			continue
 		}
-		if last := j.newest(n, a, t, j.now); last.Ended && last.EndedAt.Add(longer).Before(j.now) && !j.taskTroubled(&last) {
+		if last := v.newest(n, a, t, v.judge.now); last.Ended && last.EndedAt.Add(longer).Before(v.judge.now) && !v.taskTroubled(&last) {
 			return t.Name, last.EndedAt
 		}
 	}
