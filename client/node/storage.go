@@ -71,7 +71,8 @@ type storageStart = volume.Start[served]
 type served struct {
 	// volumes is the folder of the node's volumes in the file system of the plugin.
 	volumes string
-	plugin  storagePlugin
+	// plugin is nil before the first successful connect. The goroutine that watches the start sets it.
+	plugin  storagePlugin // guarded by mu of the list
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
@@ -88,16 +89,11 @@ func (s *storagePlugins) begin(life context.Context, running *sync.WaitGroup, re
 	if watched {
 		return // a new process of the driver has taken the task over
 	}
-	plugin, err := s.connect(s.socketOf(ref.Alloc, ref.Task))
-	if err != nil {
-		s.logger.Error("a storage plugin cannot be reached", "alloc", ref.Alloc, "task", ref.Task, "error", err)
-		return
-	}
 	ctx, stop := context.WithCancel(life)
 	volumes := s.placeOf(ref.Alloc, task, isolation).volumes
 	p := &storageStart{
 		ID: ref.ID, Alloc: ref.Alloc, Task: ref.Task, Config: *task.CSIPlugin,
-		Shell: served{volumes: volumes, plugin: plugin, stop: stop, stopped: make(chan struct{})},
+		Shell: served{volumes: volumes, stop: stop, stopped: make(chan struct{})},
 	}
 	s.mu.Lock()
 	s.all.Add(p, time.Now())
@@ -106,7 +102,10 @@ func (s *storagePlugins) begin(life context.Context, running *sync.WaitGroup, re
 		defer close(p.Shell.stopped)
 		s.watch(ctx, p)
 		stop()
-		if err := plugin.Close(); err != nil {
+		if p.Shell.plugin == nil {
+			return
+		}
+		if err := p.Shell.plugin.Close(); err != nil {
 			s.logger.Debug("a connection to a storage plugin was not closed", "error", err)
 		}
 	})
@@ -162,11 +161,31 @@ func (s *storagePlugins) restart(p *storageStart) {
 	})
 }
 
+// connection returns the connection of a start, and makes it if there is none. A failed connect is a
+// failed probe: the next probe connects again, and the health timeout applies.
+func (s *storagePlugins) connection(p *storageStart) (storagePlugin, error) {
+	if p.Shell.plugin != nil {
+		return p.Shell.plugin, nil
+	}
+	plugin, err := s.connect(s.socketOf(p.Alloc, p.Task))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.Shell.plugin = plugin
+	return plugin, nil
+}
+
 // probe checks whether a plugin is ready. The first time it also reads the plugin's description.
 func (s *storagePlugins) probe(ctx context.Context, p *storageStart) (*cluster.StoragePlugin, error) {
 	ctx, cancel := context.WithTimeout(ctx, storageProbeTimeout)
 	defer cancel()
-	if err := p.Shell.plugin.Probe(ctx); err != nil {
+	plugin, err := s.connection(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := plugin.Probe(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -175,7 +194,7 @@ func (s *storagePlugins) probe(ctx context.Context, p *storageStart) (*cluster.S
 	if found != nil {
 		return found, nil
 	}
-	return p.Shell.plugin.Describe(ctx, p.Config.Type)
+	return plugin.Describe(ctx, p.Config.Type)
 }
 
 // report reports a plugin's newest state to the core and the servers. One goroutine at a time sends

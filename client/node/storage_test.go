@@ -164,6 +164,46 @@ func TestStorage_neverAnswers(t *testing.T) {
 	})
 }
 
+// A connect fails, and each probe tries again, as after a probe without an answer. Bug: the client
+// logged it and never used the plugin.
+func TestStorage_connectFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newStorageWorld(t)
+		connect, refused := w.connect, errors.New("no descriptors")
+		connects := 0
+		w.connect = func(path string) (storagePlugin, error) {
+			if connects++; refused != nil {
+				return nil, refused
+			}
+			return connect(path)
+		}
+		_, ref := w.start("a", cluster.PluginNode, nil)
+		w.posts("disks is down")
+		must.EqOp(t, "no descriptors", w.published[0].HealthDescription)
+		_, err := w.plugin("disks", cluster.PluginType.Node)
+		must.ErrorContains(t, err, "no healthy storage plugin")
+		time.Sleep(cluster.DefaultPluginHealthTimeout + 500*time.Millisecond)
+		w.posts("restart a/plugin false")
+		must.EqOp(t, int(cluster.DefaultPluginHealthTimeout/time.Second)+1, connects, must.Sprint("one each second"))
+
+		refused = nil
+		time.Sleep(time.Second)
+		w.posts("disks is up, stages: true")
+		connects = 0
+		time.Sleep(time.Hour)
+		must.Zero(t, connects, must.Sprint("it has a connection"))
+		w.end(ref)
+		w.posts("disks is down")
+
+		refused = errors.New("no descriptors")
+		_, ref = w.start("b", cluster.PluginNode, nil)
+		w.posts("disks is down")
+		w.end(ref)
+		w.posts("disks is down")
+	})
+}
+
 // Two tasks run the same plugin: the newest healthy one is used. A restart of the driver changes
 // nothing.
 func TestStorage_twoOfThem(t *testing.T) {
