@@ -79,10 +79,7 @@ func (a *allocRunner) restore() {
 	a.saves.version, a.saves.saved, a.saves.tried = 1, 1, 1
 	rebooted := a.rec.BootID != a.core.options.BootID
 	if rebooted {
-		a.rec.BootID = a.core.options.BootID
-		a.rec.Received, a.rec.StopBegan = a.core.now.Boot, a.core.now.Boot
-		a.rec.UnmountBegan, a.rec.HoldBegan = 0, 0
-		a.rec.Rebooted()
+		a.rec.reboot(a.core.options.BootID, a.core.now.Boot)
 		a.touch()
 	}
 	if !a.rec.Ended {

@@ -27,6 +27,8 @@ type node struct {
 	t      *testing.T
 	boot   time.Duration
 	bootID string
+	// storyBegan is the time on the boot clock at which the story of this boot begins.
+	storyBegan time.Duration
 	// wallAtBoot is the time of the clock when the machine booted.
 	wallAtBoot time.Time
 	// events are future events, in order. They belong to the machine or to one core.
@@ -222,9 +224,16 @@ type task struct {
 	devices  []string // the devices that it uses
 }
 
+// uptime is how long the machine of a test has run. After a reboot it has run for bootTakes, so a time
+// of the earlier boot is later than the end of each test.
+const (
+	uptime    = 400 * 24 * time.Hour
+	bootTakes = 20 * time.Second
+)
+
 func newNode(t *testing.T) *node {
 	n := &node{
-		t: t, boot: time.Hour, wallAtBoot: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{}, unsaved: map[cluster.AllocID]bool{},
+		t: t, boot: uptime, storyBegan: uptime, wallAtBoot: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Hour - uptime), bootID: "boot-1", scripts: map[string]script{}, disk: map[cluster.AllocID]*client.Record{}, unsaved: map[cluster.AllocID]bool{},
 		calls: map[string]int{}, tasks: map[driver.TaskID]*task{}, servers: map[cluster.AllocID]cluster.AllocReport{},
 		devices: &deviceTable{rows: map[string]*deviceRow{}, scripts: map[string]deviceScript{}},
 	}
@@ -313,7 +322,7 @@ func (n *node) crash() {
 }
 
 func (n *node) log(format string, args ...any) {
-	n.story = append(n.story, fmt.Sprintf("%8s  ", n.boot-time.Hour)+fmt.Sprintf(format, args...))
+	n.story = append(n.story, fmt.Sprintf("%8s  ", n.boot-n.storyBegan)+fmt.Sprintf(format, args...))
 }
 
 // after schedules an event on the machine. With epoch zero it also happens after the death of the
@@ -404,7 +413,8 @@ func (n *node) reboot() {
 	}
 	n.tasks = map[driver.TaskID]*task{}
 	n.events = nil
-	n.boot, n.bootID = time.Hour, n.bootID+"'"
+	n.wallAtBoot = n.time().Wall
+	n.boot, n.storyBegan, n.bootID = bootTakes, bootTakes, n.bootID+"'"
 	n.storage.reboot()
 	n.driver.generation, n.driver.down, n.driver.hanging = n.driver.generation+1, false, nil
 	n.devices.reboot()

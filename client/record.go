@@ -150,6 +150,20 @@ func OrphanRecord(alloc cluster.AllocID, tasks []string, bootID string) *Record 
 	return r
 }
 
+// reboot removes all times of an earlier boot. A time that is not removed is far in the future for a
+// machine that had run for long before.
+func (r *Record) reboot(bootID string, now time.Duration) {
+	r.BootID = bootID
+	r.Received, r.StopBegan = now, now
+	r.UnmountBegan, r.HoldBegan = 0, 0
+	r.Rebooted()
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		t.StopBegan, t.SignalAt, t.RestartAt, t.WindowBegan, t.RunningSince, t.TurnAt = 0, 0, 0, 0, 0, 0
+		t.DeadSince = 0
+	}
+}
+
 // copy returns a copy that later changes of the record do not affect. Both share the exits and
 // events of tasks. This is safe because the core only replaces these or appends events, and never
 // changes them.

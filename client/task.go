@@ -248,10 +248,6 @@ func (t *taskRunner) die(kind, message string) {
 
 // restore continues a task from its record.
 func (t *taskRunner) restore(rebooted bool) {
-	if rebooted {
-		t.rec.StopBegan, t.rec.SignalAt, t.rec.RestartAt, t.rec.WindowBegan, t.rec.RunningSince, t.rec.TurnAt = 0, 0, 0, 0, 0, 0
-		t.rec.DeadSince = 0
-	}
 	switch {
 	case t.rec.Phase == PhaseStarting:
 		t.event("Driver Failure", "The client restarted and does not know whether the task was started, so it destroys the task")
