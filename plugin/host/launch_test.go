@@ -529,6 +529,26 @@ func TestTakeOver_replacedProgram(t *testing.T) {
 	}
 }
 
+// The program is replaced while the plugin starts: after the process has begun and before its record is
+// written. The next client restarts the plugin, because the process runs the old file. Bug: no test
+// replaced the file at this moment.
+func TestTakeOver_programReplacedDuringTheLaunch(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, script{})
+	path := filepath.Join(t.TempDir(), "plugin.sh")
+	// The process itself replaces its file, before the handshake.
+	must.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+`[ "$1" = `+asPlugin+` ] && mv "$0.new" "$0"`+"\n"+`exec "$0.real" "$@"`+"\n"), 0o700))
+	must.NoError(t, os.WriteFile(path+".new", []byte("#!/bin/sh\n"+`exec "$0.real" "$@"`+"\n"), 0o700))
+	must.NoError(t, os.Symlink(b.options.Path, path+".real"))
+	b.options.Path = path
+	record := b.killedClient(filepath.Join(t.TempDir(), "record"))
+	instance, err := b.program().Launch(t.Context(), record, keep)
+	must.NoError(t, err)
+	must.False(t, instance.TakenOver())
+	must.False(t, b.alive(b.pids()[0]))
+	must.NoError(t, instance.Kill(t.Context()))
+}
+
 // A plugin whose program was deleted is killed: the client could not start it again.
 func TestTakeOver_deletedProgram(t *testing.T) {
 	t.Parallel()
