@@ -329,8 +329,8 @@ func TestLedger_devicesOfARunStay(t *testing.T) {
 	n.run(time.Minute)
 	n.index++
 	changed := n.allocs[0].Copy()
-	changed.Devices, changed.AllocModifyIndex = nil, n.index
-	withDevices(changed, "web", "d2")
+	changed.AllocModifyIndex = n.index
+	changed.Devices = &cluster.AssignedDevices{All: []cluster.AssignedDevice{{Task: "web", Kind: toy, IDs: []string{"d2"}}}}
 	n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index, Allocs: []*cluster.Allocation{changed}})
 	n.restart("a", "web", false)
 	n.run(time.Minute)
@@ -365,6 +365,83 @@ func TestLedger_renamedKind(t *testing.T) {
 	must.Len(t, 0, n.live("newd1"))
 	leaves(n, "a", time.Minute)
 	must.Len(t, 1, n.live("newd1"))
+}
+
+// A task with two requests for devices of one kind reserves them one after the other, at each start, and
+// has the devices of both. Bug: no test had such a task, and one that lost a request never started.
+func TestDevices_twoRequests(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2", "d3")
+	n.place(withDevices(withDevices(allocation("a", mainTask("web")), "web", "d1"), "web", "d2", "d3"))
+	n.run(time.Minute)
+	must.Len(t, 1, n.live("web"))
+	must.EqOp(t, "d1 1, d2 1, d3 1", n.devices.reserved())
+	restarts(n, 10*time.Second)
+	n.killDriver()
+	n.run(10 * time.Second)
+	must.EqOp(t, "d1 1, d2 1, d3 1", n.devices.reserved())
+	n.restart("a", "web", false)
+	n.run(time.Minute)
+	must.EqOp(t, "d1 2, d2 2, d3 2", n.devices.reserved())
+	must.Eq(t, []string{"d1", "d2", "d3"}, n.live("web")[0].devices)
+	ends(n, "a", time.Minute)
+	must.SliceEmpty(t, n.devices.ownedBy("a"))
+}
+
+// A task waits for the owner of each of its devices, whatever its request, and another task waits for
+// each of them. The owner of one of them stops slowly.
+func TestLedger_twoRequests(t *testing.T) {
+	for name, held := range map[string]string{"of the first request": "d1", "of the second request": "d2", "the last one": "d3"} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.install("d1", "d2", "d3")
+			n.scripts["old"] = script{ignores: true, undying: time.Minute}
+			n.place(withDevices(allocation("a", mainTask("old")), "old", held))
+			n.run(time.Minute)
+			n.stop("a")
+			n.place(withDevices(withDevices(allocation("b", mainTask("new")), "new", "d1"), "new", "d2", "d3"))
+			n.run(time.Minute)
+			must.StrContains(t, n.waiting("b", "new"), "acme/toy/t1/"+held+" is held by task old of allocation a")
+			reaches(n, "a", cluster.ClientComplete, time.Minute)
+			must.EqOp(t, cluster.ClientRunning, n.status("b"))
+
+			n.place(withDevices(allocation("c", mainTask("last")), "last", held))
+			n.run(time.Minute)
+			must.StrContains(t, n.waiting("c", "last"), "acme/toy/t1/"+held+" is held by task new of allocation b")
+			leaves(n, "b", time.Minute)
+			must.Len(t, 1, n.live("last"))
+		})
+	}
+}
+
+// The reservation of the second request fails, hangs, or ends with its plugin. A later start has the
+// devices of both requests.
+func TestDevices_secondReservationFails(t *testing.T) {
+	for name, s := range map[string]deviceScript{
+		"fails": {errors: []error{nil, errors.New("no power")}}, "dies": {errors: []error{nil}, dies: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.install("d1", "d2")
+			n.devices.scripts["web"] = s
+			n.place(withDevices(withDevices(allocation("a", mainTask("web")), "web", "d1"), "web", "d2"))
+			n.run(time.Minute)
+			must.Len(t, 1, n.live("web"))
+			must.EqOp(t, "d1 2, d2 2", n.devices.reserved())
+		})
+	}
+}
+
+// The servers assign devices to the first of two requests only. The task must not run without the second.
+func TestDevices_halfAssigned(t *testing.T) {
+	n := newNode(t)
+	n.install("d1", "d2")
+	a := withDevices(withDevices(allocation("a", mainTask("web")), "web", "d1"), "web", "d2")
+	a.Devices.All = a.Devices.All[:1]
+	n.place(a)
+	n.run(5 * time.Second)
+	must.Len(t, 0, n.live(""))
+	must.StrContains(t, n.messages("a", "web"), "the task has 2 device requests, and the servers have assigned devices to 1")
 }
 
 // The servers place a task without its device. The task must not run without the device.

@@ -37,10 +37,10 @@ type deviceRow struct {
 
 // deviceScript states what a reservation does. The zero value succeeds at once.
 type deviceScript struct {
-	errors []error // of the first calls
+	errors []error // of the first calls; nil is a success
 	takes  time.Duration
 	hangs  bool
-	dies   bool // the plugin dies once
+	dies   bool // the plugin dies once, after the calls with errors
 }
 
 var toy = cluster.DeviceKind{Vendor: "acme", Type: "toy", Name: "t1"}
@@ -143,17 +143,19 @@ func (s *shell) Reserve(ref client.TaskRef, devices client.DevicesRef, reply fun
 		switch {
 		case !d.process.runs(devices.Generation):
 			answer(device.Reservation{}, gone("Reserve"))
-		case script.dies:
-			script.dies = false
-			d.scripts[ref.Task] = script
-			n.killDevicePlugin(devices.Generation)
-			answer(device.Reservation{}, gone("Reserve"))
-		case len(script.errors) > 0:
+		case len(script.errors) > 0 && script.errors[0] != nil:
 			err := script.errors[0]
 			script.errors = script.errors[1:]
 			d.scripts[ref.Task] = script
 			answer(device.Reservation{}, err)
+		case len(script.errors) == 0 && script.dies:
+			script.dies = false
+			d.scripts[ref.Task] = script
+			n.killDevicePlugin(devices.Generation)
+			answer(device.Reservation{}, gone("Reserve"))
 		default:
+			script.errors = script.errors[min(1, len(script.errors)):]
+			d.scripts[ref.Task] = script
 			answer(device.Reservation{Env: map[string]string{"TOYS": strings.Join(devices.IDs, ",")}}, nil)
 		}
 	})
@@ -200,11 +202,18 @@ func (n *node) useDevices(t *task, parts []device.Part) {
 	}
 }
 
+// withDevices adds a request of a task for devices, which the servers have assigned. A task may have
+// several requests.
 func withDevices(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
 	if a.Devices == nil {
 		a.Devices = &cluster.AssignedDevices{}
 	}
 	a.Devices.All = append(a.Devices.All, cluster.AssignedDevice{Task: task, Kind: toy, IDs: ids})
+	for _, t := range a.Job.TaskGroups[0].Tasks {
+		if t.Name == task {
+			t.Devices = append(t.Devices, cluster.DeviceRequest{Name: toy.String(), Count: len(ids)})
+		}
+	}
 	return a
 }
 
