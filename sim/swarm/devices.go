@@ -10,6 +10,9 @@ func gpu() cluster.DeviceKind {
 	return cluster.DeviceKind{Vendor: scenario.DefaultVendor, Type: "gpu", Name: scenario.DefaultDeviceName}
 }
 
+// oddsOfAnotherRequest is the probability that a group with devices has two requests.
+const oddsOfAnotherRequest = 0.3
+
 // drawDevices lets groups use devices, and gives the nodes those of their allocations and perhaps some
 // more.
 func (m *population) drawDevices() {
@@ -27,7 +30,12 @@ func (m *population) drawDevices() {
 			r.Constraints = []scenario.DeviceConstraint{{DeviceAttribute: memory(8), Operand: ">="}}
 		}
 		g.Devices = []scenario.DeviceRequest{r}
-		requested[cluster.GroupKey{Job: j.Key, Name: g.Name}] = r.Count
+		if again := m.draft.dice("devices/again/" + string(j.Key.ID) + "." + g.Name); again.odds(oddsOfAnotherRequest) {
+			g.Devices = append(g.Devices, scenario.DeviceRequest{Name: gpu().Type, Count: again.between(1, 2)})
+		}
+		for _, one := range g.Devices {
+			requested[cluster.GroupKey{Job: j.Key, Name: g.Name}] += one.Count
+		}
 	}
 	used := map[cluster.NodeID]int{}
 	for i := range m.draft.s.Allocs {

@@ -238,6 +238,7 @@ func (o *Observer) equipped(a shims.Applied, places []*cluster.Allocation) {
 			continue
 		}
 		o.count("device/given", draining(a.After) > 0)
+		o.count("device/two-requests", len(placed.Devices.All) > 1)
 		lost := false
 		for other := range a.Before.AllocsByNode(placed.NodeID) {
 			lost = lost || other.ClientStatus == cluster.ClientLost && other.Devices != nil && slices.ContainsFunc(other.Devices.All, func(d cluster.AssignedDevice) bool {

@@ -212,14 +212,14 @@ job web count=2 max-parallel=2
 alloc web[0..1] on=n1,n2
 at 1s drain n1`, []swarm.Event{"plan/blocked"}},
 		{"devices", `cluster clients=real
-node n1..n2 devices=gpu:1
-job web count=1 lost-after=5s devices=gpu:1
+node n1..n2 devices=gpu:2
+job web count=1 lost-after=5s devices=gpu:1,gpu:1
 alloc web on=n1
 at 1s node n2 ineligible
 at 2s fault node/disconnect on=n1 delay=40s
 at 60s fault device/sick on=n1 delay=10s
 at 90s node n2 eligible
-at 91s drain n1`, []swarm.Event{"device/given", "device/of-lost", "device/sick-in-use"}},
+at 91s drain n1`, []swarm.Event{"device/given", "device/two-requests", "device/of-lost", "device/sick-in-use"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

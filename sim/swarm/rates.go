@@ -78,6 +78,7 @@ func Rates() []Rate {
 		{"plan/refused", "a plan is refused in part", in(0.2, 0.48)},
 		{"plan/blocked", "an allocation fits on no node", in(0.29, 0.19)},
 		{"device/given", "a new allocation has devices while nodes drain", small(0.019)},
+		{"device/two-requests", "a new allocation has devices of two requests", small(0.002)},
 		{"device/of-lost", "a new allocation has a device of a lost one", small(0.002)},
 		{"device/sick-in-use", "a device that an allocation has becomes unhealthy or goes", small(0.01)},
 		{"volumes/left", "the end of an allocation is reported with volumes on the node", small(0.0024)},

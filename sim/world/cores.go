@@ -37,8 +37,12 @@ const clusterID = "world"
 // noDriver is the name of the driver of each node. Tasks of scenarios name no driver.
 const noDriver = ""
 
-// machineAge is the age of the machines at the beginning.
-const machineAge = 2 * time.Hour
+// machineAge is how long the doubles of the machines run before the beginning. A machine has run for up
+// to maxUptime before that, so that a time of its boot clock is far in the future after a reboot.
+const (
+	machineAge = 2 * time.Hour
+	maxUptime  = 400 * 24 * time.Hour
+)
 
 // outgoing are reports of a node that wait for the next entry.
 type outgoing struct {

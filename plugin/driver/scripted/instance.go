@@ -108,7 +108,12 @@ func (i *Instance) Begin(launch Launch, reply func(error)) {
 			i.flights.answer(f, func() { reply(callError("Launch", driver.Fatal, errors.New(launch.Err))) })
 			i.crash()
 		default:
-			i.flights.answer(f, func() { reply(nil) })
+			i.flights.answer(f, func() {
+				reply(nil)
+				if launch.Dies {
+					i.crash()
+				}
+			})
 		}
 	})
 }

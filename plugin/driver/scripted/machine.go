@@ -41,6 +41,9 @@ func NewMachine(clock Clock) *Machine {
 	return m
 }
 
+// RunFor makes a machine that has just booted one that has run for longer. Nothing has happened on it.
+func (m *Machine) RunFor(uptime time.Duration) { m.bootedAt = m.bootedAt.Add(-uptime) }
+
 // BootNumber returns the number of the present boot, or of the last one if the machine is off. The
 // first is 1.
 func (m *Machine) BootNumber() int { return m.boot }

@@ -137,6 +137,8 @@ type Launch struct {
 	Takes time.Duration
 	// Err, if not empty, fails the launch: the process ends after Takes.
 	Err string
+	// Dies: the process ends when its launch has been answered, before its first call.
+	Dies bool
 }
 
 // Options describe a driver's program. The zero value is a healthy driver without optional calls,

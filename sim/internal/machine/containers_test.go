@@ -50,7 +50,7 @@ func TestNode_containersRandom(t *testing.T) {
 		seeds = 60
 	}
 	for seed := range seeds {
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { playRandom(t, rand.New(rand.NewPCG(seed, 19)), true) }) {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { playRandom(t, rand.New(rand.NewPCG(seed, 19)), seed, true) }) {
 			return
 		}
 	}

@@ -31,6 +31,7 @@ func (e *Equipment) install(n *Node) {
 		e.programs = append(e.programs, devices.Install(n.machine, n.clock, p.Name, devices.Options{
 			Groups: p.Groups,
 			Fault:  func(c devices.Call) scripted.Fault { return e.fault(p.Name, c) },
+			Launch: func(int) scripted.Launch { return n.launch(client.Plugin{Type: client.DevicePlugin, Name: p.Name}) },
 		}))
 	}
 }
@@ -44,7 +45,16 @@ func (e *Equipment) fault(name string, c devices.Call) scripted.Fault {
 	if n.options.DeviceFault == nil || n.adopting {
 		return scripted.Fault{}
 	}
-	return n.options.DeviceFault(name, c)
+	f := n.options.DeviceFault(name, c)
+	if f != (scripted.Fault{}) {
+		e.troubled(name)
+	}
+	return f
+}
+
+// troubled reports trouble of a device plugin.
+func (e *Equipment) troubled(name string) {
+	e.node.options.Observer.Troubled(e.node, TroubleDevices, name)
 }
 
 // program returns the program of a device plugin, or nil.
@@ -82,6 +92,7 @@ func (e *Equipment) Kill(name string) bool {
 	if p == nil || len(p.Living()) == 0 {
 		return false
 	}
+	e.troubled(name)
 	for _, generation := range p.Living() {
 		generation.Kill(scripted.ByFault)
 	}
@@ -91,11 +102,13 @@ func (e *Equipment) Kill(name string) bool {
 // Hang makes the processes of a device plugin hang: calls take effect after the duration.
 func (e *Equipment) Hang(name string, d time.Duration) {
 	e.hungUntil[name] = e.node.clock.now.Add(d)
+	e.troubled(name)
 }
 
 // Set changes the devices of a plugin.
 func (e *Equipment) Set(name string, groups []*cluster.DeviceGroup) {
 	e.program(name).SetGroups(groups)
+	e.troubled(name)
 }
 
 // Mute ends the streams of reports of a device plugin. No stream opens for the duration.
@@ -144,7 +157,7 @@ func (r *run) follow(name string, d *devices.Plugin) {
 
 // Reserve requests devices from a device plugin.
 func (r *run) Reserve(ref client.TaskRef, of client.DevicesRef, reply func(device.Reservation, error)) {
-	if !r.begins("Reserve") {
+	if !r.begins("Reserve", cgroup(ref.Alloc, ref.Task)) {
 		return
 	}
 	var got device.Reservation

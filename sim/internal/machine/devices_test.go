@@ -25,6 +25,20 @@ func succession(f *fixture) {
 	must.Eq(f.t, []string{"/dev/acme/toy/t1/d1", "/dev/acme/toy/t1/d2"}, tasks(f)[0].Devices)
 }
 
+// twoRequests plays two allocations with two requests of one task for devices of one kind. The second one
+// gets a device of each request of the first one, which stops slowly.
+func twoRequests(f *fixture) {
+	f.scripts["next"] = scripted.Script{}
+	f.place(gives(gives(three(f), "web", "d0"), "web", "d1"))
+	f.run(30 * time.Second)
+	f.stop("a1")
+	f.place(gives(gives(allocation("a2", &cluster.Task{Name: "next"}), "next", "d1", "d2"), "next", "d0"))
+	f.settle()
+	must.EqOp(f.t, cluster.ClientComplete, f.row("a1").ClientStatus)
+	must.Len(f.t, 1, tasks(f))
+	must.SliceContainsAll(f.t, tasks(f)[0].Devices, []string{"/dev/acme/toy/t1/d0", "/dev/acme/toy/t1/d1", "/dev/acme/toy/t1/d2"})
+}
+
 // V3, V7: the device plugin dies, returns an error or does not answer at each of its calls. At the
 // end each task has its devices.
 func TestNode_devicePluginFailsAtEachCall(t *testing.T) {

@@ -38,8 +38,14 @@ type fixture struct {
 	// stages volumes.
 	storageFault func(double.Call) scripted.Fault
 	stages       bool
+	// kernel is the error of a call for a cgroup, and launch is what the launch of a plugin does.
+	kernel func(machine.KernelCall) error
+	launch func(client.Plugin) scripted.Launch
 	// exclusive: a volume has one claim at a time.
 	exclusive bool
+	// late: the servers take this report at the next call of run only. held are such reports.
+	late func() bool
+	held []func()
 	// away: the servers do not answer, since cutAt.
 	away  bool
 	cutAt time.Time
@@ -64,18 +70,42 @@ func newFixture(t *testing.T, rng *rand.Rand) *fixture { return newFixtureOf(t, 
 
 // newFixtureOf returns a fixture whose driver keeps tasks in containers, or does not.
 func newFixtureOf(t *testing.T, rng *rand.Rand, containers bool) *fixture {
+	return newFixtureKeeping(t, rng, containers, 0)
+}
+
+// newFixtureKeeping returns a fixture whose client keeps a number of ended allocations, as its options
+// state it.
+func newFixtureKeeping(t *testing.T, rng *rand.Rand, containers bool, keepEnded int) *fixture {
 	f := &fixture{t: t, now: begin, scripts: map[string]scripted.Script{}, stages: true, containers: containers, judge: onnode.New("n1")}
 	f.node = machine.New(machine.Options{
-		ID: "n1", Start: begin, Random: rng, Drivers: []string{"mock"}, Containers: containers, Observer: f.judge,
+		ID: "n1", Start: begin, Uptime: 400 * 24 * time.Hour, Random: rng, Drivers: []string{"mock"}, Containers: containers, KeepEnded: keepEnded, Observer: f.judge,
 		Script:    func(c *driver.TaskConfig) scripted.Script { return f.scripts[c.Name] },
 		Reachable: func() bool { return !f.away },
 		Contact:   func() time.Time { return f.cutAt },
-		Report:    f.report,
+		Report: func(reports []cluster.AllocReport, reply func(bool)) {
+			if f.late != nil && f.late() {
+				f.held = append(f.held, func() { f.report(reports, reply) })
+				return
+			}
+			f.report(reports, reply)
+		},
 		Fault: func(_ string, c scripted.Call) scripted.Fault {
 			if f.fault == nil {
 				return scripted.Fault{}
 			}
 			return f.fault(c)
+		},
+		Kernel: func(c machine.KernelCall) error {
+			if f.kernel == nil {
+				return nil
+			}
+			return f.kernel(c)
+		},
+		Launch: func(p client.Plugin) scripted.Launch {
+			if f.launch == nil {
+				return scripted.Launch{}
+			}
+			return f.launch(p)
 		},
 		DevicePlugins: []machine.DevicePlugin{{Name: "toys", Groups: toys("d0", "d1", "d2")}},
 		DeviceFault: func(_ string, c devices.Call) scripted.Fault {
@@ -163,6 +193,11 @@ func (f *fixture) release(_ storage.Request, reply func(error)) {
 // run lets time pass. A dead client restarts after a second.
 func (f *fixture) run(d time.Duration) {
 	f.t.Helper()
+	held := f.held
+	f.held = nil
+	for _, take := range held {
+		take()
+	}
 	for end := f.now.Add(d); ; {
 		next, err := f.node.Advance(f.now)
 		must.NoError(f.t, err)
@@ -269,12 +304,19 @@ func toys(ids ...string) []*cluster.DeviceGroup {
 	return []*cluster.DeviceGroup{g}
 }
 
-// gives assigns devices to a task of the allocation.
+// gives adds a request of a task for devices, which the servers have assigned. A task may have several
+// requests.
 func gives(a *cluster.Allocation, task string, ids ...string) *cluster.Allocation {
 	if a.Devices == nil {
 		a.Devices = &cluster.AssignedDevices{}
 	}
-	a.Devices.All = append(a.Devices.All, cluster.AssignedDevice{Task: task, Kind: toys()[0].Kind, IDs: ids})
+	kind := toys()[0].Kind
+	a.Devices.All = append(a.Devices.All, cluster.AssignedDevice{Task: task, Kind: kind, IDs: ids})
+	for _, t := range a.Job.TaskGroups[0].Tasks {
+		if t.Name == task {
+			t.Devices = append(t.Devices, cluster.DeviceRequest{Name: kind.String(), Count: len(ids)})
+		}
+	}
 	return a
 }
 

@@ -120,6 +120,7 @@ func TestNode_crashAtEachEffect(t *testing.T) {
 		"three tasks":                        {story, false, 40},
 		"three tasks in containers":          {story, true, 40},
 		"devices go to the next allocation":  {succession, false, 60},
+		"two requests of one task":           {twoRequests, false, 60},
 		"tasks with devices, and their disk": {everything, false, 90},
 	} {
 		plain := newFixtureOf(t, nil, c.containers)
@@ -149,13 +150,13 @@ func failAtEachCall(t *testing.T, containers, devices bool, faults map[string]sc
 		})
 		a, left := three(f), 0
 		if devices {
-			a = gives(gives(a, "web", "d0", "d1"), "proxy", "d2")
+			a = gives(gives(gives(a, "web", "d0"), "web", "d1"), "proxy", "d2")
 		}
 		f.place(a)
 		f.run(6 * time.Minute)
 		f.stop("a1")
 		if devices {
-			f.place(gives(allocation("a2", &cluster.Task{Name: "next"}), "next", "d1", "d2"))
+			f.place(gives(gives(allocation("a2", &cluster.Task{Name: "next"}), "next", "d2"), "next", "d1"))
 			left = 1
 		}
 		f.settle()
@@ -257,7 +258,7 @@ func TestNode_random(t *testing.T) {
 		seeds = 60
 	}
 	for seed := range seeds {
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { playRandom(t, rand.New(rand.NewPCG(seed, 18)), false) }) {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { playRandom(t, rand.New(rand.NewPCG(seed, 18)), seed, false) }) {
 			return
 		}
 	}
@@ -269,13 +270,15 @@ type draw struct{ *rand.Rand }
 func (d draw) chance(of int) bool                 { return d.IntN(of) == 0 }
 func (d draw) upTo(t time.Duration) time.Duration { return time.Duration(d.Int64N(int64(t) + 1)) }
 
-func playRandom(t *testing.T, rng *rand.Rand, containers bool) {
+func playRandom(t *testing.T, rng *rand.Rand, seed uint64, containers bool) {
 	d := draw{rng}
-	f := newFixtureOf(t, rand.New(rand.NewPCG(rng.Uint64(), 1)), containers)
+	keep := []int{0, -1}[seed%2] // a client that keeps no ended allocation discards each one when the servers have its end
+	f := newFixtureKeeping(t, rand.New(rand.NewPCG(rng.Uint64(), 1)), containers, keep)
 	if d.chance(2) {
 		odds := 5 + d.IntN(40)
 		f.fault = func(c scripted.Call) scripted.Fault { return d.fault(c, odds) }
 	}
+	end := f.disturbs(seed)
 	count := 1 + d.IntN(4)
 	for i := range count {
 		f.place(d.allocation(f, i))
@@ -285,6 +288,7 @@ func playRandom(t *testing.T, rng *rand.Rand, containers bool) {
 		d.trouble(f, count)
 	}
 	f.fault, f.away, f.dieAt = nil, false, 0
+	end()
 	f.node.FillDisk(false)
 	f.answer()
 	f.settle()

@@ -53,13 +53,15 @@ func New(o Options) *Node {
 		options := scripted.Options{
 			Capabilities: driver.Capabilities{SendSignals: true, Exec: true, HostCgroup: !o.Containers}, Script: o.Script,
 			Containers: o.Containers, EarlyWait: o.Containers,
-			Fault: func(c scripted.Call) scripted.Fault { return n.fault(name, c) },
+			Fault:  func(c scripted.Call) scripted.Fault { return n.fault(name, c) },
+			Launch: func(int) scripted.Launch { return n.launch(client.Plugin{Type: client.DriverPlugin, Name: name}) },
 		}
 		if o.Containers {
 			options.Parent = scripted.InDriver
 		}
 		n.programs[name] = n.machine.Install(name, options)
 	}
+	n.machine.RunFor(o.Uptime)
 	n.watchdog = newWatchdog(n)
 	n.equipment.install(n)
 	if o.Storage != nil {
@@ -83,6 +85,35 @@ func (n *Node) fault(name string, c scripted.Call) scripted.Fault {
 		n.options.Observer.Troubled(n, TroubleDriver, name)
 	}
 	return f
+}
+
+// launch returns what the launch of a plugin's process does. A process that dies at its launch is
+// trouble of the plugin.
+func (n *Node) launch(p client.Plugin) scripted.Launch {
+	if n.options.Launch == nil || n.adopting {
+		return scripted.Launch{}
+	}
+	l := n.options.Launch(p)
+	switch {
+	case l == (scripted.Launch{}):
+	case p.Type == client.DriverPlugin:
+		n.options.Observer.Troubled(n, TroubleDriver, p.Name)
+	default:
+		n.equipment.troubled(p.Name)
+	}
+	return l
+}
+
+// kernel returns the error of a call for the cgroup of a task.
+func (n *Node) kernel(call KernelCall) error {
+	if n.options.Kernel == nil {
+		return nil
+	}
+	err := n.options.Kernel(call)
+	if err != nil {
+		n.options.Observer.Troubled(n, TroubleKernel, "")
+	}
+	return err
 }
 
 // ID returns the id of the node.
@@ -323,7 +354,9 @@ var _ Observer = noObserver{}
 func (noObserver) Started(*Node)                                                {}
 func (noObserver) Killed(*Node)                                                 {}
 func (noObserver) Received(*Node, client.Changes)                               {}
+func (noObserver) Began(*Node, string, string)                                  {}
 func (noObserver) Reported(*Node, []cluster.AllocReport)                        {}
+func (noObserver) Taken(*Node, []cluster.AllocReport)                           {}
 func (noObserver) Saved(*Node, *client.Record)                                  {}
 func (noObserver) Discarded(*Node, cluster.AllocID)                             {}
 func (noObserver) Advanced(*Node)                                               {}

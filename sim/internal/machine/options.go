@@ -16,6 +16,8 @@ type Options struct {
 	ID cluster.NodeID
 	// Start is the time at which the machine boots.
 	Start time.Time
+	// Uptime is how long the machine has already run at Start. It has done nothing.
+	Uptime time.Duration
 	// Random draws the order of events of one time; nil is the order of their addition.
 	Random *rand.Rand
 	// Drivers are the names of the node's drivers.
@@ -28,6 +30,11 @@ type Options struct {
 	Script func(*driver.TaskConfig) scripted.Script
 	// Fault is the fault of one call of a driver; nil is none.
 	Fault func(driver string, call scripted.Call) scripted.Fault
+	// Launch is what the launch of a plugin's process does; nil is a success at once.
+	Launch func(p client.Plugin) scripted.Launch
+	// Kernel is the error of a call of the client for the cgroup of a task; nil is none. A call with an
+	// error has no effect.
+	Kernel func(KernelCall) error
 	// DevicePlugins are the node's device plugins, each with another name.
 	DevicePlugins []DevicePlugin
 	// DeviceFault is the fault of one call of a device plugin; nil is none.
@@ -65,8 +72,12 @@ type Observer interface {
 	Killed(n *Node)
 	// Received: the client gets an answer of the servers.
 	Received(n *Node, w client.Changes)
-	// Reported: the client sends reports.
+	// Began: the client begins an effect. Subject is the allocation, the task, the plugin or the
+	// volume of the effect, or empty.
+	Began(n *Node, effect, subject string)
+	// Reported: the client sends reports. Taken: the servers have them, and the client may be dead.
 	Reported(n *Node, reports []cluster.AllocReport)
+	Taken(n *Node, reports []cluster.AllocReport)
 	// Saved and Discarded: a record was written to the disk, or was removed from it.
 	Saved(n *Node, record *client.Record)
 	Discarded(n *Node, alloc cluster.AllocID)
@@ -102,6 +113,22 @@ const (
 	TroubleStorage
 	// TroubleVolumeRecord: the record of a volume, which is the subject, was lost.
 	TroubleVolumeRecord
+	// TroubleDevices: a device plugin, which is the subject, has died, hangs, has other devices, or has
+	// answered a call wrongly or not at all.
+	TroubleDevices
+	// TroubleKernel: the kernel has refused a call for a cgroup.
+	TroubleKernel
+)
+
+// KernelCall is a call for the cgroup of a task.
+type KernelCall uint8
+
+// The calls for a cgroup: its processes get SIGKILL, it becomes empty, it is removed.
+const (
+	KillGroup KernelCall = iota
+	AwaitGroup
+	RemoveGroup
+	KernelCallCount
 )
 
 // Times of the machine.

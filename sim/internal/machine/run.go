@@ -44,11 +44,12 @@ func died(p client.Plugin) error {
 // alive reports whether the client of the run still runs.
 func (r *run) alive() bool { return r.node.run == r }
 
-// begins records the start of an effect. It returns false if the client is dead.
-func (r *run) begins(name string) bool {
+// begins records the start of an effect for a subject. It returns false if the client is dead.
+func (r *run) begins(name, subject string) bool {
 	if !r.alive() {
 		return false
 	}
+	r.node.options.Observer.Began(r.node, name, subject)
 	if effect := r.node.options.Effect; effect != nil && !effect(name, true) {
 		r.node.KillClient()
 		return false
@@ -80,7 +81,7 @@ func (r *run) after(d time.Duration, do func()) (cancel func()) {
 
 // Launch takes over the newest process of the plugin and kills older processes, or starts one.
 func (r *run) Launch(p client.Plugin, reply func(client.Launched)) {
-	if !r.begins("Launch") {
+	if !r.begins("Launch", p.String()) {
 		return
 	}
 	if p.Type == client.DevicePlugin {
@@ -132,7 +133,7 @@ func (r *run) launched(p client.Plugin, of process, err error, reply func(client
 
 // Abandon kills a process of a plugin.
 func (r *run) Abandon(p client.Plugin, generation client.Generation) {
-	if !r.begins("Abandon") {
+	if !r.begins("Abandon", p.String()) {
 		return
 	}
 	if of := r.processes[p]; of != nil && client.Generation(of.Generation()) == generation {
@@ -151,7 +152,7 @@ func (r *run) process(p client.Plugin, generation client.Generation, call string
 
 // Save writes a record.
 func (r *run) Save(record *client.Record, reply func(error)) {
-	if !r.begins("Save") {
+	if !r.begins("Save", string(record.Alloc.ID)) {
 		return
 	}
 	r.after(saveTime, func() {
@@ -171,7 +172,7 @@ func (r *run) Save(record *client.Record, reply func(error)) {
 
 // Discard removes a record.
 func (r *run) Discard(alloc cluster.AllocID, reply func(error)) {
-	if !r.begins("Discard") {
+	if !r.begins("Discard", string(alloc)) {
 		return
 	}
 	r.after(folderTime, func() {
@@ -185,7 +186,7 @@ func (r *run) Discard(alloc cluster.AllocID, reply func(error)) {
 
 // Build guards the allocation. It creates no folders, because no double reads them.
 func (r *run) Build(alloc *cluster.Allocation, reply func(error)) {
-	if !r.begins("Build") {
+	if !r.begins("Build", string(alloc.ID)) {
 		return
 	}
 	r.after(folderTime, func() {
@@ -207,7 +208,7 @@ func (r *run) driver(ref client.TaskRef, call string) (*scripted.Driver, error) 
 
 // Start creates the cgroup and starts the task.
 func (r *run) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []device.Part, reply func(driver.Handle, error)) {
-	if !r.begins("Start") {
+	if !r.begins("Start", cgroup(ref.Alloc, ref.Task)) {
 		return
 	}
 	answer := func(h driver.Handle, err error) {
@@ -246,7 +247,7 @@ func (r *run) Recover(ref client.TaskRef, _ *cluster.Allocation, handle driver.H
 
 // call makes a driver call whose answer is only an error.
 func (r *run) call(ref client.TaskRef, name string, reply func(error), do func(d *scripted.Driver, answer func(error))) {
-	if !r.begins(name) {
+	if !r.begins(name, cgroup(ref.Alloc, ref.Task)) {
 		return
 	}
 	answer := func(err error) { r.answers(name, func() { reply(err) }) }
@@ -277,7 +278,7 @@ func (r *run) once(name string, limit time.Duration, answer func(error)) func(er
 
 // Wait answers when the task has ended.
 func (r *run) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
-	if !r.begins("Wait") {
+	if !r.begins("Wait", cgroup(ref.Alloc, ref.Task)) {
 		return
 	}
 	answer := func(e driver.ExitResult, err error) { r.answers("Wait", func() { reply(e, err) }) }
@@ -302,7 +303,7 @@ func (r *run) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
 
 // Stop makes the driver stop the task.
 func (r *run) Stop(ref client.TaskRef, grace time.Duration, signal string, reply func(error)) {
-	if !r.begins("Stop") {
+	if !r.begins("Stop", cgroup(ref.Alloc, ref.Task)) {
 		return
 	}
 	answer := func(err error) { r.answers("Stop", func() { reply(err) }) }
@@ -317,7 +318,7 @@ func (r *run) Stop(ref client.TaskRef, grace time.Duration, signal string, reply
 // Kill kills the cgroup of the task. If the cgroup does not contain the task, the driver destroys
 // the task first.
 func (r *run) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
-	if !r.begins("Kill") {
+	if !r.begins("Kill", cgroup(ref.Alloc, ref.Task)) {
 		return
 	}
 	answer := func(left []client.Process, err error) { r.answers("Kill", func() { reply(left, err) }) }
@@ -327,7 +328,7 @@ func (r *run) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
 		case err != nil && driver.ClassOf(err) != driver.NotFound:
 			answer(nil, err)
 		default:
-			r.kill(ref, func(left []client.Process) { answer(left, nil) })
+			r.kill(ref, answer)
 		}
 	}
 	if !r.node.options.Containers || ref.Generation == 0 {
@@ -348,15 +349,19 @@ func (r *run) destroy(ref client.TaskRef, name string, answer func(error)) {
 }
 
 // kill kills the cgroup of the task, and answers when it is empty or after a second.
-func (r *run) kill(ref client.TaskRef, answer func([]client.Process)) {
+func (r *run) kill(ref client.TaskRef, answer func([]client.Process, error)) {
 	m, path := r.node.machine, cgroup(ref.Alloc, ref.Task)
+	if err := r.node.kernel(KillGroup); err != nil {
+		r.after(folderTime, func() { answer(nil, err) })
+		return
+	}
 	m.KillCgroup(path, scripted.ByClient)
 	finish := func() {
 		var left []client.Process
 		for _, p := range m.LivingIn(path) {
 			left = append(left, client.Process{PID: p.PID, Command: p.Command, State: "D"})
 		}
-		answer(left)
+		answer(left, nil)
 	}
 	var cancelLimit func()
 	cancelWait := m.AwaitEmpty(path, func() {
@@ -371,14 +376,20 @@ func (r *run) kill(ref client.TaskRef, answer func([]client.Process)) {
 
 // AwaitEmpty answers when the cgroup of the task is empty.
 func (r *run) AwaitEmpty(ref client.TaskRef, reply func(error)) {
-	if r.begins("AwaitEmpty") {
-		r.node.machine.AwaitEmpty(cgroup(ref.Alloc, ref.Task), func() { r.answers("AwaitEmpty", func() { reply(nil) }) })
+	if !r.begins("AwaitEmpty", cgroup(ref.Alloc, ref.Task)) {
+		return
 	}
+	answer := func(err error) { r.answers("AwaitEmpty", func() { reply(err) }) }
+	if err := r.node.kernel(AwaitGroup); err != nil {
+		r.after(folderTime, func() { answer(err) })
+		return
+	}
+	r.node.machine.AwaitEmpty(cgroup(ref.Alloc, ref.Task), func() { answer(nil) })
 }
 
 // Clean destroys the task, kills its cgroup and removes it.
 func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
-	if !r.begins("Clean") {
+	if !r.begins("Clean", cgroup(ref.Alloc, ref.Task)) {
 		return
 	}
 	answer := func(left []client.Process, err error) {
@@ -395,13 +406,17 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 			answer(nil, failed)
 			return
 		}
-		r.kill(ref, func(left []client.Process) {
-			if len(left) > 0 {
-				answer(left, nil)
+		r.kill(ref, func(left []client.Process, err error) {
+			if err != nil || len(left) > 0 {
+				answer(left, err)
 				return
 			}
 			if failed != nil && driver.ClassOf(failed) != driver.NotFound {
 				answer(nil, failed)
+				return
+			}
+			if err := r.node.kernel(RemoveGroup); err != nil {
+				answer(nil, err)
 				return
 			}
 			answer(nil, r.node.machine.RemoveCgroup(cgroup(ref.Alloc, ref.Task)))
@@ -416,16 +431,21 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 
 // Report sends reports to the servers.
 func (r *run) Report(reports []cluster.AllocReport, reply func(bool)) {
-	if !r.begins("Report") {
+	if !r.begins("Report", "") {
 		return
 	}
 	r.node.options.Observer.Reported(r.node, reports)
-	r.node.options.Report(reports, func(taken bool) { r.answers("Report", func() { reply(taken) }) })
+	r.node.options.Report(reports, func(taken bool) {
+		if taken {
+			r.node.options.Observer.Taken(r.node, reports)
+		}
+		r.answers("Report", func() { reply(taken) })
+	})
 }
 
 // Publish sends the facts of the node to the servers.
 func (r *run) Publish(facts client.NodeFacts) {
-	if r.begins("Publish") && r.node.options.Publish != nil {
+	if r.begins("Publish", "") && r.node.options.Publish != nil {
 		r.node.options.Publish(facts)
 	}
 }

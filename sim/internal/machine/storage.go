@@ -207,17 +207,17 @@ var _ volume.Shell = (*storageShell)(nil)
 
 // SaveVolume writes the record of a volume.
 func (s *storageShell) SaveVolume(rec *volume.Record, reply func(error)) {
-	s.write("SaveVolume", reply, func() { s.volumes.disk[rec.Volume] = rec })
+	s.write("SaveVolume", rec.Volume, reply, func() { s.volumes.disk[rec.Volume] = rec })
 }
 
 // DeleteVolume removes the record of a volume.
 func (s *storageShell) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
-	s.write("DeleteVolume", reply, func() { delete(s.volumes.disk, k) })
+	s.write("DeleteVolume", k, reply, func() { delete(s.volumes.disk, k) })
 }
 
-func (s *storageShell) write(name string, reply func(error), effect func()) {
+func (s *storageShell) write(name string, k cluster.VolumeKey, reply func(error), effect func()) {
 	r := s.run
-	if !r.begins(name) {
+	if !r.begins(name, k.String()) {
 		return
 	}
 	r.after(saveTime, func() {
@@ -234,7 +234,7 @@ func (s *storageShell) write(name string, reply func(error), effect func()) {
 // Claim requests a claim from the servers.
 func (s *storageShell) Claim(q storage.Request, reply func(storage.Claimed, error)) {
 	var got storage.Claimed
-	s.call("Claim", func(err error) { reply(got, err) }, func(waiting func() bool, answer func(error)) {
+	s.call("Claim", q, func(err error) { reply(got, err) }, func(waiting func() bool, answer func(error)) {
 		s.volumes.storage.Claim(q, waiting, func(c storage.Claimed, err error) {
 			got = c
 			answer(err)
@@ -244,7 +244,7 @@ func (s *storageShell) Claim(q storage.Request, reply func(storage.Claimed, erro
 
 // Release releases a claim.
 func (s *storageShell) Release(q storage.Request, reply func(error)) {
-	s.call("Release", reply, func(waiting func() bool, answer func(error)) {
+	s.call("Release", q, reply, func(waiting func() bool, answer func(error)) {
 		s.volumes.storage.Release(q, waiting, answer)
 	})
 }
@@ -252,7 +252,7 @@ func (s *storageShell) Release(q storage.Request, reply func(error)) {
 // Call calls the newest healthy plugin.
 func (s *storageShell) Call(c storage.Call, reply func(storage.Result)) {
 	var got storage.Result
-	s.call(c.Verb.String(), func(err error) { reply(storage.Result{Err: err, Holders: got.Holders}) }, func(waiting func() bool, answer func(error)) {
+	s.call(c.Verb.String(), storage.Request{Volume: c.Volume, Alloc: c.Request.Alloc}, func(err error) { reply(storage.Result{Err: err, Holders: got.Holders}) }, func(waiting func() bool, answer func(error)) {
 		p := s.run.served.all.Newest(c.Plugin, cluster.PluginType.Node)
 		if p == nil {
 			s.run.after(folderTime, func() { answer(errors.New("no healthy storage plugin runs on the node")) })
@@ -266,9 +266,9 @@ func (s *storageShell) Call(c storage.Call, reply func(storage.Result)) {
 }
 
 // call makes a call with a time limit.
-func (s *storageShell) call(name string, reply func(error), begin func(waiting func() bool, answer func(error))) {
+func (s *storageShell) call(name string, q storage.Request, reply func(error), begin func(waiting func() bool, answer func(error))) {
 	r := s.run
-	if !r.begins(name) {
+	if !r.begins(name, q.Volume.String()+" "+string(q.Alloc)) {
 		return
 	}
 	over := false

@@ -71,6 +71,29 @@ func (l *ledger) reserves(n *machine.Node, task client.TaskRef, kind cluster.Dev
 	}
 }
 
+// judgeFailures judges N8 when the client reports that it has not reserved the devices of a task. The
+// event is from the last minutes, so trouble may have ended meanwhile.
+func (l *ledger) judgeFailures(n *machine.Node, a *alloc, t cluster.TaskState) {
+	if a.row == nil || a.row.Devices == nil || a.lost {
+		return
+	}
+	for _, e := range t.Events {
+		if e.Type != "Setup Failure" || !strings.HasPrefix(e.Message, "failed to reserve devices") || !e.Time.After(a.unreserved[t.Name]) {
+			continue
+		}
+		a.unreserved[t.Name] = e.Time
+		if troubled := []time.Time{l.trouble.devices, l.trouble.boot, l.trouble.client}; slices.ContainsFunc(troubled, func(at time.Time) bool { return at.After(e.Time.Add(-startTakes)) }) {
+			continue
+		}
+		if slices.ContainsFunc(a.row.Devices.All, func(d cluster.AssignedDevice) bool {
+			return d.Task == t.Name && slices.ContainsFunc(d.IDs, func(id string) bool { return !l.healthy(n, d.Kind, id) })
+		}) {
+			continue
+		}
+		l.find("N8 not reserved without cause", a.id, "%s: %q, and its devices are healthy", t.Name, e.Message)
+	}
+}
+
 // exists reports whether the cgroup or a process of a start is on the machine.
 func exists(n *machine.Node, id driver.TaskID) bool {
 	return isThere(n, id, func(*scripted.Process) bool { return true })

@@ -3,8 +3,8 @@
 // the reports of the client, the answers of the servers, and the reports of device plugins. It
 // shares no code with the client.
 //
-// Trouble is a fault of the machine: a client, driver or shim that dies, a driver that hangs, a
-// restart of the machine, a full disk, a lost record. A process belongs to a task if it is in the
+// Trouble is a fault of the machine: a client, plugin or shim that dies, a plugin that hangs, a
+// restart of the machine, a full disk, a lost record, a call for a cgroup that the kernel refuses. A process belongs to a task if it is in the
 // task's cgroup, or in a container below it. The judge ignores processes that have left their
 // cgroup.
 //
@@ -35,7 +35,7 @@
 //     does not reach a container.
 //     After the loss of its record an allocation may run again, and the time counts again.
 //   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
-//     limit holds while the same client runs, or while its watchdog does. A watchdog may kill earlier
+//     limit holds while the same client runs, or while its watchdog does, unless the kernel refuses. A watchdog may kill earlier
 //     a task that should have ended before.
 //   - SIGKILL without a kill signal is only for a task that the client cannot keep: a record states
 //     after trouble that the task is lost, or the task has no record, or its driver was down for
@@ -56,7 +56,12 @@
 //
 //   - A reported exit code is the exit code of an ended process of the task. It is unknown only
 //     after trouble, or if the client had to have a container destroyed after its grace.
-//   - When a node has had no trouble for some time, the servers have the state in its records, no
+//   - The record of an allocation is removed only when the servers have taken a report that contains
+//     its end, unless the record was lost before.
+//   - In a record that a client saves, all times on the boot clock have passed in this boot. The wait
+//     for a restart ends after the delay and the interval of its policy at the latest.
+//   - When a node has had no trouble for some time, the servers have the state in its records, each
+//     allocation that has not ended for the servers and that the client has received has a record, no
 //     task that must stop runs longer than permitted, and each process has a record, unless the
 //     record was lost and the process cannot die.
 //
@@ -105,6 +110,8 @@
 //   - A task's process starts with exactly the devices that the servers assigned to the task. Its
 //     start owns them, and no process of another start has one of them.
 //   - A task does not get its kill signal because its device is unhealthy or has disappeared.
+//   - A start that does not get its devices has a cause: trouble in the last minutes, or a device that
+//     no plugin has reported to this client as healthy.
 //   - When a node has had no trouble for some time, no allocation has waited for five minutes for
 //     devices that are healthy and free. It may wait for its volumes, for an allocation that it
 //     replaces, and for the remains of an allocation whose record was lost.
@@ -125,4 +132,10 @@
 //     its driver had trouble.
 //   - When faults have ended for some time, no row of the servers has a healthy verdict whose task
 //     has been dead for longer than a report takes. An allocation that must stop is not judged.
+//
+// # N12, quiet
+//
+//   - A client begins an effect for one subject at most 50 times in a second. The subject is a task, an
+//     allocation, a volume of an allocation, or a plugin. A retry waits for 200 ms at least, so a
+//     client that works has begun 16 at most, and a loop without a wait begins hundreds.
 package onnode

@@ -19,6 +19,7 @@ type Judge struct {
 	tasks   *tasks
 	devices *ledger
 	volumes *porter
+	effects *effects
 
 	// cluster and index name the newest answer of the servers that a client must obey.
 	cluster string
@@ -48,23 +49,25 @@ type alloc struct {
 	leash time.Duration
 	// awayAt is when a client had to stop it because of leash, or zero.
 	awayAt time.Time
+	// endTaken: the servers have taken a report of its end.
+	endTaken bool
 	// ended: it was reported as terminal. lost: its record was lost. judged: it has a verdict.
 	// failed: a task was reported as failed.
 	ended, lost, judged, failed bool
 	health                      health
-	// terminated are the times of the events that were judged, by task.
-	terminated map[string]time.Time
+	// terminated and unreserved are the times of the events that were judged, by task.
+	terminated, unreserved map[string]time.Time
 }
 
 // trouble are the times of the last faults.
-type trouble struct{ client, driver, shim, boot, disk time.Time }
+type trouble struct{ client, driver, shim, boot, disk, devices, kernel time.Time }
 
 // New returns a judge of a node.
 func New(node cluster.NodeID) *Judge {
 	f := &facts{node: node, allocs: map[cluster.AllocID]*alloc{}, starts: map[string][]scripted.Identity{}}
 	devices, volumes := &ledger{facts: f, reported: map[string][]*cluster.DeviceGroup{}}, &porter{facts: f, lost: map[string]bool{}}
 	return &Judge{
-		facts: f, devices: devices, volumes: volumes,
+		facts: f, devices: devices, volumes: volumes, effects: &effects{facts: f, counts: map[effect]int{}},
 		tasks: &tasks{facts: f, devices: devices, volumes: volumes, launches: map[string][]scripted.Identity{}},
 	}
 }
@@ -191,6 +194,10 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 		a.lost, a.ended, a.health = true, false, health{}
 	case machine.TroubleVolumeRecord:
 		j.volumes.lost[subject] = true
+	case machine.TroubleDevices:
+		j.trouble.devices = j.now
+	case machine.TroubleKernel:
+		j.trouble.kernel = j.now
 	case machine.TroubleStorage: // tasks and drivers are not affected
 	}
 }

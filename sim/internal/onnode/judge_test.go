@@ -239,6 +239,37 @@ func TestJudge(t *testing.T) {
 			f.judge.Saved(f.node, &client.Record{Alloc: f.alloc, Tasks: []client.TaskRecord{{State: cluster.TaskState{Name: "web"}}}})
 		}},
 		{"a record is removed too early", "N1 a process without a record", func(_ *testing.T, f *fixture) { f.judge.Discarded(f.node, "a1") }},
+		{"a record is removed before the end is reported", "N4 its end is not reported", func(_ *testing.T, f *fixture) {
+			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a2", ClientStatus: cluster.ClientComplete}}) // it is in flight
+			f.judge.Taken(f.node, []cluster.AllocReport{{Alloc: "a2", ClientStatus: cluster.ClientRunning}})
+			f.judge.Discarded(f.node, "a2")
+		}},
+		{"an allocation has no record", "N4 a report is lost", func(t *testing.T, f *fixture) {
+			f.judge.Received(f.node, f.wanted(allocation("a2"))) // the client does not receive it
+			f.advance(t, 2*time.Minute)
+			f.settled(allocation("a2"))
+		}},
+		{"a record has a time of another boot", "N4 a time of another boot", func(_ *testing.T, f *fixture) {
+			f.judge.Saved(f.node, &client.Record{Alloc: f.alloc, HoldBegan: time.Hour})
+		}},
+		{"a record of a task has a time of another boot", "N4 a time of another boot", func(_ *testing.T, f *fixture) {
+			tasks := []client.TaskRecord{{ID: f.node.Record("a1").Tasks[0].ID, State: cluster.TaskState{Name: "web"}, WindowBegan: time.Hour}}
+			f.judge.Saved(f.node, &client.Record{Alloc: f.alloc, Tasks: tasks})
+		}},
+		{"a restart waits for longer than its policy", "N4 a time of another boot", func(_ *testing.T, f *fixture) {
+			tasks := []client.TaskRecord{{ID: f.node.Record("a1").Tasks[0].ID, State: cluster.TaskState{Name: "web"}, Phase: client.PhaseBackoff, RestartAt: time.Hour}}
+			f.judge.Saved(f.node, &client.Record{Alloc: f.alloc, Tasks: tasks})
+		}},
+		{"devices are not reserved without a cause", "N8 not reserved without cause", func(_ *testing.T, f *fixture) {
+			event := cluster.TaskEvent{Type: "Setup Failure", Time: f.node.Now(), Message: "failed to reserve devices: the task has 2 device requests"}
+			states := &cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "web", Events: []cluster.TaskEvent{event}}}}
+			f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientRunning, TaskStates: states}})
+		}},
+		{"an effect begins again and again", "N12 too many effects", func(_ *testing.T, f *fixture) {
+			for range 51 {
+				f.judge.Began(f.node, "Kill", "a1:web")
+			}
+		}},
 		{"a task is killed without a signal", "N2 killed before the end of its grace", func(_ *testing.T, f *fixture) {
 			f.signal(scripted.SIGKILL, scripted.ByClient)
 			f.judge.Advanced(f.node)
@@ -642,6 +673,27 @@ func TestJudge_trueExitCode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exits(t, "Exit Code: 137, Signal: 9")
+	must.SliceEmpty(t, f.judge.Violations())
+}
+
+// What the other checks accept: an end that the servers have taken, fifty effects in a second and fifty
+// in the next one, and devices that are sick.
+func TestJudge_accepts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.judge.Taken(f.node, []cluster.AllocReport{{Alloc: "a2", ClientStatus: cluster.ClientFailed}})
+	f.judge.Discarded(f.node, "a2")
+	for range 2 {
+		for range 50 {
+			f.judge.Began(f.node, "Kill", "a1:web")
+			f.judge.Began(f.node, "Kill", "a2:web")
+		}
+		f.advance(t, time.Second)
+	}
+	f.judge.DevicesReported(f.node, "toys", nil, nil)
+	event := cluster.TaskEvent{Type: "Setup Failure", Time: f.node.Now(), Message: "failed to reserve devices: the node has no device"}
+	states := &cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "web", Events: []cluster.TaskEvent{event}}}}
+	f.judge.Reported(f.node, []cluster.AllocReport{{Alloc: "a1", ClientStatus: cluster.ClientRunning, TaskStates: states}})
 	must.SliceEmpty(t, f.judge.Violations())
 }
 

@@ -307,7 +307,8 @@ func (j *tasks) checkGraces(n *machine.Node) {
 		p, _ := n.Machine().Process(g.process)
 		kill, killed := p.Signalled(scripted.SIGKILL)
 		onTime := p.Ended && !p.EndedAt.After(g.until) || killed && !kill.At.After(g.until)
-		if !onTime && n.Running() != g.watchdog && j.lives == g.life && !j.abandoned(&p) {
+		refused := !j.trouble.kernel.Before(g.until.Add(-killLate)) // and the next attempt is a second later
+		if !onTime && !refused && n.Running() != g.watchdog && j.lives == g.life && !j.abandoned(&p) {
 			j.find("N2 not killed after its grace", g.alloc, "%s lives a second after its grace", p.Task)
 		}
 		return true

@@ -25,6 +25,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 			}
 		}
 	}
+	j.checkTimes(n, a, r)
 	verdicts{j}.saved(n, a, r)
 }
 
@@ -32,7 +33,11 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 	j.now = n.Now()
 	j.noneLives(n, "N1 a process without a record", id, "the record was removed")
-	if a := j.alloc(id); a.lost { // the client may run it again
+	a := j.alloc(id)
+	if !a.endTaken && !a.lost {
+		j.find("N4 its end is not reported", id, "the record was removed, and the servers have no report that contains its end")
+	}
+	if a.lost { // the client may run it again
 		a.lost, a.judged, a.received, a.awayAt, a.health = false, false, time.Time{}, time.Time{}, health{}
 	}
 }
@@ -57,7 +62,7 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 	j.now = n.Now()
 	for _, r := range reports {
 		a := j.alloc(r.Alloc)
-		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientLost {
+		if terminal(r) {
 			j.noneLives(n, "N3 not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
 			j.devices.devicesAreFree(n, r.Alloc, r.ClientStatus)
 			j.volumes.volumesAreOff(n, a, &r)
@@ -68,7 +73,23 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 			for _, t := range r.TaskStates.Tasks {
 				a.failed = a.failed || t.Failed
 				j.judgeExits(n, a, r.Alloc, t)
+				j.devices.judgeFailures(n, a, t)
 			}
+		}
+	}
+}
+
+// terminal reports whether a report contains the end of its allocation.
+func terminal(r cluster.AllocReport) bool {
+	return r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientLost
+}
+
+// Taken implements [machine.Observer].
+func (j *Judge) Taken(n *machine.Node, reports []cluster.AllocReport) {
+	j.now = n.Now()
+	for _, r := range reports {
+		if a := j.alloc(r.Alloc); terminal(r) {
+			a.endTaken = true
 		}
 	}
 }
@@ -128,6 +149,9 @@ func exitCode(message string) (code int, found bool) {
 	return code, found
 }
 
+// recordWait is longer than a client needs to write the record of an allocation that it receives.
+const recordWait = time.Minute
+
 // Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client
 // runs and is connected. live are the allocations of the node that have not ended for the servers.
 func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.Allocation]) {
@@ -154,7 +178,10 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 	}
 	for stored := range live {
 		r := n.Record(stored.ID)
+		a := j.alloc(stored.ID)
 		switch {
+		case r == nil && !a.lost && !a.received.IsZero() && j.now.Sub(a.received) > recordWait:
+			j.find("N4 a report is lost", stored.ID, "the client has no record, and the servers have %s", stored.ClientStatus)
 		case r == nil:
 		case r.Alloc.Job == nil && j.alloc(r.Alloc.ID).lost: // an orphan reports nothing
 		case stored.ClientStatus != r.ClientStatus:
