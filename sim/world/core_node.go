@@ -81,6 +81,9 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	if w.options.Seed != 0 {
 		o.Random = Stream(w.options.Seed, "machine/"+string(id))
 		o.Uptime = time.Duration(Stream(w.options.Seed, "uptime/"+string(id)).Int64N(int64(maxUptime)))
+		if Stream(w.options.Seed, "keep/"+string(id)).IntN(4) == 0 {
+			o.KeepEnded = -1 // it discards each ended allocation when the servers have its end
+		}
 	}
 	if len(n.equipment.has) > 0 {
 		o.DevicePlugins, o.DeviceFault, o.Publish = n.equipment.plugins(), n.equipment.fault, n.registration.publish
