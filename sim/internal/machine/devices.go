@@ -31,7 +31,7 @@ func (e *Equipment) install(n *Node) {
 		e.programs = append(e.programs, devices.Install(n.machine, n.clock, p.Name, devices.Options{
 			Groups: p.Groups,
 			Fault:  func(c devices.Call) scripted.Fault { return e.fault(p.Name, c) },
-			Launch: func(int) scripted.Launch { return n.launch(client.Plugin{Type: client.DevicePlugin, Name: p.Name}) },
+			Launch: func(int) scripted.Launch { return launch(n, client.Plugin{Type: client.DevicePlugin, Name: p.Name}) },
 		}))
 	}
 }

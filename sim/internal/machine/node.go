@@ -54,7 +54,7 @@ func New(o Options) *Node {
 			Capabilities: driver.Capabilities{SendSignals: true, Exec: true, HostCgroup: !o.Containers}, Script: o.Script,
 			Containers: o.Containers, EarlyWait: o.Containers,
 			Fault:  func(c scripted.Call) scripted.Fault { return n.fault(name, c) },
-			Launch: func(int) scripted.Launch { return n.launch(client.Plugin{Type: client.DriverPlugin, Name: name}) },
+			Launch: func(int) scripted.Launch { return launch(n, client.Plugin{Type: client.DriverPlugin, Name: name}) },
 		}
 		if o.Containers {
 			options.Parent = scripted.InDriver
@@ -89,7 +89,7 @@ func (n *Node) fault(name string, c scripted.Call) scripted.Fault {
 
 // launch returns what the launch of a plugin's process does. A process that dies at its launch is
 // trouble of the plugin.
-func (n *Node) launch(p client.Plugin) scripted.Launch {
+func launch(n *Node, p client.Plugin) scripted.Launch {
 	if n.options.Launch == nil || n.adopting {
 		return scripted.Launch{}
 	}
@@ -105,7 +105,7 @@ func (n *Node) launch(p client.Plugin) scripted.Launch {
 }
 
 // kernel returns the error of a call for the cgroup of a task.
-func (n *Node) kernel(call KernelCall) error {
+func kernel(n *Node, call KernelCall) error {
 	if n.options.Kernel == nil {
 		return nil
 	}

@@ -351,7 +351,7 @@ func (r *run) destroy(ref client.TaskRef, name string, answer func(error)) {
 // kill kills the cgroup of the task, and answers when it is empty or after a second.
 func (r *run) kill(ref client.TaskRef, answer func([]client.Process, error)) {
 	m, path := r.node.machine, cgroup(ref.Alloc, ref.Task)
-	if err := r.node.kernel(KillGroup); err != nil {
+	if err := kernel(r.node, KillGroup); err != nil {
 		r.after(folderTime, func() { answer(nil, err) })
 		return
 	}
@@ -380,7 +380,7 @@ func (r *run) AwaitEmpty(ref client.TaskRef, reply func(error)) {
 		return
 	}
 	answer := func(err error) { r.answers("AwaitEmpty", func() { reply(err) }) }
-	if err := r.node.kernel(AwaitGroup); err != nil {
+	if err := kernel(r.node, AwaitGroup); err != nil {
 		r.after(folderTime, func() { answer(err) })
 		return
 	}
@@ -415,7 +415,7 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 				answer(nil, failed)
 				return
 			}
-			if err := r.node.kernel(RemoveGroup); err != nil {
+			if err := kernel(r.node, RemoveGroup); err != nil {
 				answer(nil, err)
 				return
 			}

@@ -25,7 +25,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 			}
 		}
 	}
-	j.checkTimes(n, a, r)
+	checkTimes(j, n, a, r)
 	verdicts{j}.saved(n, a, r)
 }
 
@@ -72,7 +72,7 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 		if r.TaskStates != nil {
 			for _, t := range r.TaskStates.Tasks {
 				a.failed = a.failed || t.Failed
-				j.judgeExits(n, a, r.Alloc, t)
+				judgeExits(j, n, a, r.Alloc, t)
 				j.devices.judgeFailures(n, a, t)
 			}
 		}
@@ -95,7 +95,7 @@ func (j *Judge) Taken(n *machine.Node, reports []cluster.AllocReport) {
 }
 
 // judgeExits judges N4: the reported exit codes.
-func (j *Judge) judgeExits(n *machine.Node, a *alloc, id cluster.AllocID, t cluster.TaskState) {
+func judgeExits(j *Judge, n *machine.Node, a *alloc, id cluster.AllocID, t cluster.TaskState) {
 	judged := a.terminated[t.Name]
 	for _, e := range t.Events {
 		if e.Type != "Terminated" || !e.Time.After(judged) {

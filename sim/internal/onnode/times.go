@@ -10,7 +10,7 @@ import (
 
 // checkTimes judges N4 for a record: its times on the boot clock have passed in this boot. The end of
 // the wait for a restart may come, after the wait that the restart policy permits.
-func (j *Judge) checkTimes(n *machine.Node, a *alloc, r *client.Record) {
+func checkTimes(j *Judge, n *machine.Node, a *alloc, r *client.Record) {
 	now := j.now.Sub(n.Machine().BootedAt())
 	eachTime(reflect.ValueOf(r).Elem(), "", func(name string, at time.Duration) {
 		if at > now && name != restartAt {
