@@ -6,7 +6,7 @@
 // ([invariant.Judge]). Another judge checks the scheduler's plans ([placement.Judge]), and another
 // one the deletion of ended work ([collected.Judge]), and another one the claims of volumes
 // ([claimed.Judge]), and another one compares the ends of drains with the processes of the nodes
-// ([ended.Judge]). If the nodes run the real client, a judge of each node checks N1 to N9
+// ([ended.Judge]). If the nodes run the real client, a judge of each node checks N1 to N9, N12
 // ([onnode.Judge]). The [Result] holds the violations, and the events that had no effect
 // ([NoEffect]). Equal scenarios give equal runs, to the last step: the hash of a run shows it.
 //
