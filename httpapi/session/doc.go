@@ -12,7 +12,8 @@
 // Both ends ping each other every [pingInterval]. If one end is silent, the session ends within 25
 // seconds, with all its streams. A stream that has no reader fills its window of 256 KiB and stops
 // there; other streams continue. It is cut when no byte has moved for a minute. At most
-// [MaxStreams] streams are open at a time.
+// [MaxStreams] streams are open at a time. A frame that is longer than the window, and too many pings, are
+// protocol errors: they end the session.
 //
 // A version is in the name of the protocol. A server that does not have the version answers 426 with the
 // one that it has. An older server answers 501. [Refused] carries both to the caller.

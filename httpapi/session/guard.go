@@ -3,15 +3,19 @@ package session
 import (
 	"encoding/binary"
 	"errors"
-	"net"
+	"fmt"
+	"io"
 	"time"
 )
 
-// Bounds on what a node may send beside the bytes of its answers.
+// Bounds on what the other end may send.
 const (
-	// maxPings is how many pings a node may send in one pingInterval. Its client sends one, and answers the
-	// server's.
+	// maxPings is how many pings the other end may send in one pingInterval. It sends one, and answers those
+	// of this end: see [ServerEnd.Answers].
 	maxPings = 64
+	// maxFrame bounds the data of a frame, in bytes. It is the window of a stream, so no end of yamux sends
+	// more. yamux reads a longer frame of an unknown stream to its end.
+	maxFrame = 256 << 10
 	// frameHeader is the size of the header of a frame, in bytes. The second byte is the type, the last
 	// four are the length of data.
 	frameHeader = 12
@@ -19,12 +23,16 @@ const (
 	framePing   = 2
 )
 
-// errPings ends the session of a node that sends too many pings: yamux starts a goroutine for each.
-var errPings = errors.New("the node sends too many pings")
+// Errors that end a session.
+var (
+	// errPings: yamux starts a goroutine for each ping.
+	errPings = errors.New("protocol error: the other end sends too many pings")
+	errFrame = errors.New("protocol error: the other end sends a frame that is longer than the window of a stream")
+)
 
-// guard is the connection of a session, whose frames it counts. One goroutine reads from it.
+// guard is the connection of a session, whose frames it checks. One goroutine reads from it.
 type guard struct {
-	net.Conn
+	io.ReadWriteCloser
 	header [frameHeader]byte
 	have   int       // bytes of the header that were read
 	skip   uint32    // bytes of data that are left of the frame
@@ -32,17 +40,17 @@ type guard struct {
 	began  time.Time // of the interval of pings
 }
 
-// Read reads from the connection.
+// Read reads from the connection. A protocol error ends the session.
 func (g *guard) Read(p []byte) (int, error) {
-	n, err := g.Conn.Read(p)
-	if !g.allow(p[:n]) {
-		return 0, errPings
+	n, err := g.ReadWriteCloser.Read(p)
+	if err := g.check(p[:n]); err != nil {
+		return 0, err
 	}
 	return n, err
 }
 
-// allow counts the pings in what was read, and reports whether they are few enough.
-func (g *guard) allow(b []byte) bool {
+// check returns an error if what was read has too many pings, or the header of a frame that is too long.
+func (g *guard) check(b []byte) error {
 	for len(b) > 0 {
 		if g.skip > 0 {
 			part := min(g.skip, uint32(len(b)))
@@ -54,20 +62,22 @@ func (g *guard) allow(b []byte) bool {
 		g.have += part
 		b = b[part:]
 		if g.have < frameHeader {
-			return true
+			return nil
 		}
 		g.have = 0
 		switch g.header[1] {
 		case frameData:
-			g.skip = binary.BigEndian.Uint32(g.header[8:])
+			if g.skip = binary.BigEndian.Uint32(g.header[8:]); g.skip > maxFrame {
+				return fmt.Errorf("%w: %d bytes", errFrame, g.skip)
+			}
 		case framePing:
 			if now := time.Now(); now.Sub(g.began) > pingInterval {
 				g.began, g.pings = now, 0
 			}
 			if g.pings++; g.pings > maxPings {
-				return false
+				return errPings
 			}
 		}
 	}
-	return true
+	return nil
 }

@@ -80,7 +80,7 @@ func dial(ctx context.Context, transport http.RoundTripper, r *http.Request, t t
 		_ = conn.Close()
 		return nil, fmt.Errorf("requesting a session: the server has protocol %q, and this client %q", got, Protocol)
 	}
-	mux, err := yamux.Server(conn, t.settings(nodeLinger))
+	mux, err := yamux.Server(&guard{ReadWriteCloser: conn}, t.settings(nodeLinger))
 	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("requesting a session: %w", err)

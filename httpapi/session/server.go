@@ -122,7 +122,7 @@ func (c *bufferedConn) Read(p []byte) (int, error) { return c.from.Read(p) }
 
 // newServerEnd begins a session over a connection.
 func newServerEnd(conn net.Conn, t times) (*ServerEnd, error) {
-	mux, err := yamux.Client(&guard{Conn: conn}, t.settings(serverLinger))
+	mux, err := yamux.Client(&guard{ReadWriteCloser: conn}, t.settings(serverLinger))
 	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("beginning a session: %w", err)
