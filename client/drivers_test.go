@@ -275,3 +275,32 @@ func TestDrivers_waitFailsLate(t *testing.T) {
 	n.run(time.Minute)
 	must.Eq(t, first, n.live("web"))
 }
+
+// The driver's process ends while it starts a task. The client retries, and the restart policy, which
+// permits no restart, does not apply. Bug: the allocation failed with "Exceeded allowed attempts 0". A task
+// whose driver ends at each start still fails.
+func TestDrivers_endDuringStart(t *testing.T) {
+	for _, once := range []bool{true, false} {
+		t.Run(fmt.Sprintf("once=%t", once), func(t *testing.T) {
+			n := newNode(t)
+			n.scripts["web"] = script{hangsAt: "StartTask", hangsOnce: once}
+			a := allocation("a", mainTask("web"))
+			a.Job.TaskGroups[0].RestartPolicy = &cluster.RestartPolicy{Interval: time.Hour, Delay: time.Second, Mode: cluster.RestartFail}
+			n.place(a)
+			n.run(5 * time.Second)
+			n.killDriver()
+			if once {
+				reaches(n, "a", cluster.ClientRunning, time.Minute)
+				must.Zero(t, n.servers["a"].TaskStates.State("web").Restarts)
+				must.StrContains(t, n.messages("a", "web"), "does not count as a restart")
+				return
+			}
+			for range 3 {
+				n.run(time.Minute)
+				must.EqOp(t, cluster.ClientPending, n.status("a"))
+				n.killDriver()
+			}
+			reaches(n, "a", cluster.ClientFailed, time.Minute)
+		})
+	}
+}

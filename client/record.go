@@ -134,6 +134,8 @@ const (
 	EndRefused
 	// EndLost: the client could not take the task over, and destroys it.
 	EndLost
+	// EndInterrupted: the process of the driver ended while it started the task.
+	EndInterrupted
 )
 
 // OrphanRecord returns a record for an allocation whose record is damaged or missing, and whose

@@ -162,6 +162,8 @@ func (s *taskStart) answered(handle driver.Handle, err error) {
 	}
 	end := EndNotStarted
 	switch class := driver.ClassOf(err); {
+	case class == driver.Gone && !s.abandoned:
+		end = EndInterrupted
 	case class.Uncertain():
 		end = EndLost
 	case class != driver.Recoverable:

@@ -17,6 +17,8 @@ type taskRunner struct {
 	rec   *TaskRecord
 	waits waits
 	start *taskStart
+	// interrupted counts the starts in a row that ended with the driver's process.
+	interrupted int
 }
 
 func newTaskRunner(a *allocRunner, rec *TaskRecord) *taskRunner {
@@ -184,8 +186,15 @@ func (t *taskRunner) over(end End, exit *driver.ExitResult) {
 	t.enter(PhaseCleaning)
 }
 
+// maxInterrupted is the number of starts in a row that may end with the driver's process before the
+// restart policy applies. Such a task may be the cause of its driver's end.
+const maxInterrupted = 3
+
 // finished decides what happens after the remains of a start are removed.
 func (t *taskRunner) finished() {
+	if t.rec.End != EndInterrupted {
+		t.interrupted = 0
+	}
 	success := t.rec.Exit.Successful() && t.rec.End == EndExit
 	completed := success && (t.oneShot() || t.alloc.job.ToCompletion() && t.task.Main())
 	restarting := t.restarting() && (t.rec.End == EndStopped || t.rec.End == EndExit)
@@ -207,6 +216,12 @@ func (t *taskRunner) finished() {
 	case t.rec.End == EndRefused:
 		t.rec.State.Failed = true
 		t.die("Not Restarting", "The error cannot be recovered from")
+	case t.rec.End == EndInterrupted && t.interrupted < maxInterrupted:
+		t.interrupted++
+		t.rec.RestartAt = t.core().now.Boot + backoff(t.interrupted, t.core().options.MinRetry, t.core().options.MaxRetry)
+		t.rec.State.State = cluster.TaskPending
+		t.event("Restarting", "The driver's process ended while it started the task, and the client retries. This does not count as a restart of the task's policy")
+		t.enter(PhaseBackoff)
 	default:
 		t.restart()
 	}
