@@ -81,6 +81,8 @@ func (a *allocRunner) restore() {
 	if rebooted {
 		a.rec.reboot(a.core.options.BootID, a.core.now.Boot)
 		a.touch()
+	} else if a.rec.notAfter(a.core.now.Boot) {
+		a.touch()
 	}
 	if !a.rec.Ended {
 		for _, t := range a.tasks {

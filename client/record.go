@@ -166,6 +166,26 @@ func (r *Record) reboot(bootID string, now time.Duration) {
 	}
 }
 
+// notAfter sets the times that are later than now to now: the boot clock went back, for example because the
+// client runs in another time namespace. It returns whether there was such a time.
+func (r *Record) notAfter(now time.Duration) (changed bool) {
+	limit := func(times ...*time.Duration) (after bool) {
+		for _, at := range times {
+			after = after || *at > now
+			*at = min(*at, now)
+		}
+		return after
+	}
+	changed = limit(&r.Received, &r.StopBegan, &r.UnmountBegan, &r.HoldBegan, &r.TrueAt)
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if limit(&t.TurnAt, &t.StopBegan, &t.SignalAt, &t.RunningSince, &t.WindowBegan, &t.DeadSince) {
+			t.RestartAt, changed = min(t.RestartAt, now), true
+		}
+	}
+	return changed
+}
+
 // copy returns a copy that later changes of the record do not affect. Both share the exits and
 // events of tasks. This is safe because the core only replaces these or appends events, and never
 // changes them.

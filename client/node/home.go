@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/private"
@@ -128,14 +129,15 @@ func (h *home) readIdentity() error {
 	return os.Chmod(h.file(identityFile), 0o600)
 }
 
-// contact returns the time of the last contact in this boot, or zero.
+// contact returns the time of the last contact in this boot, or zero. It is not in the future, although the
+// boot clock may have gone back.
 func (h *home) contact(bootID string) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last.BootID != bootID {
 		return 0
 	}
-	return h.last.Sent
+	return min(h.last.Sent, bootclock.Now())
 }
 
 // noteContact changes lastContact and writes the file. The file need not survive a power failure,

@@ -13,14 +13,28 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // holder is the content of the lock's file: the watchdog that has the lock.
 type holder struct {
 	Process process.Identity
-	// Number is the time of the start on the boot clock. A later start has a greater one.
+	// Number is the time of the start on the boot clock, or more: a later start has a greater one, also if
+	// the clock went back.
 	Number int64
+}
+
+// nextNumber returns the Number of the next start in a folder.
+func nextNumber(dir string) int64 {
+	number := int64(bootclock.Now())
+	if file, err := openLock(dir); err == nil {
+		if last, err := readHolder(file); err == nil && last.Number >= number {
+			number = last.Number + 1
+		}
+		_ = file.Close() // it was only read
+	}
+	return number
 }
 
 const (

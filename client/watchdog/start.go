@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
-	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
@@ -112,7 +111,7 @@ func launch(o Options) (_ *Process, out *os.File, err error) {
 		return nil, nil, errors.Join(err, feed.Close())
 	}
 	files = append(files, stdout)
-	cmd := exec.Command(o.Program, config{dir: o.Dir, number: int64(bootclock.Now())}.args()...)
+	cmd := exec.Command(o.Program, config{dir: o.Dir, number: nextNumber(o.Dir)}.args()...)
 	cmd.Args[0] = "nodedrain"
 	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = []string{}, "/", in, stdout, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -284,6 +284,33 @@ func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
 	must.Error(t, second.Contact(now), must.Sprint("the client gets an error"))
 }
 
+// A client whose boot clock went back takes over at once. Bug: the start failed with "a later watchdog runs"
+// until the clock had passed the time of the first start, and the first watchdog stopped the task.
+func TestWatchdog_TheClockWentBack(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	task, _ := m.task("task", obedient)
+	first := m.start(bootclock.Now(), newGuard("a", task.Name(), "1h"))
+	path := filepath.Join(m.dir, "lock")
+	content, err := os.ReadFile(path)
+	must.NoError(t, err)
+	var holder struct {
+		Process process.Identity
+		Number  int64
+	}
+	must.NoError(t, json.Unmarshal(content, &holder))
+	holder.Number += int64(time.Hour)
+	content, err = json.Marshal(holder)
+	must.NoError(t, err)
+	must.NoError(t, os.WriteFile(path, content, 0o600))
+	second := m.start(bootclock.Now(), newGuard("a", task.Name(), "1h"))
+	m.end(first)
+	third := m.start(bootclock.Now(), newGuard("a", task.Name(), "1h"))
+	m.end(second)
+	must.True(t, m.lives(task))
+	must.NoError(t, third.Stop())
+}
+
 // A watchdog without allocations ends with its client, and one that is killed ends the channel of
 // its client.
 func TestWatchdog_Ends(t *testing.T) {

@@ -23,7 +23,8 @@ type Identity struct {
 	Boot string `json:"boot"`
 	// PID is the process id in the pid namespace of the caller.
 	PID int `json:"pid"`
-	// Start is the start time in clock ticks after boot: field 22 of /proc/PID/stat.
+	// Start is the start time in clock ticks after boot: field 22 of /proc/PID/stat, on the clock of the
+	// machine. A time namespace does not change it.
 	Start uint64 `json:"start"`
 }
 
@@ -145,7 +146,8 @@ func readStat(name string) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("read the state of process %s: %w", name, err)
 	}
-	return st, nil
+	st.start, err = machineTicks(st.start)
+	return st, err
 }
 
 // isGone reports whether a read below /proc failed because the process has ended.

@@ -42,8 +42,32 @@ func TestMain(m *testing.M) {
 		}()
 		syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
 	}
+	if pid, err := strconv.Atoi(os.Getenv(asOtherClock)); err == nil {
+		id, err := process.Identify(pid)
+		fmt.Println(id, err)
+		return
+	}
 	freshmachine.Enter()
 	m.Run()
+}
+
+// asOtherClock makes the test binary print the identity of the process whose pid is the value.
+const asOtherClock = "NODEDRAIN_TEST_OTHER_CLOCK"
+
+// The identity of a process is the same in a time namespace whose boot clock is behind. Bug: a client whose
+// boot clock had gone back took the watchdog of the earlier client for another process and did not end it,
+// and that watchdog stopped an allocation.
+func TestIdentify_otherTimeNamespace(t *testing.T) {
+	t.Parallel()
+	expected, err := process.Identify(os.Getpid())
+	must.NoError(t, err)
+	other := exec.Command("unshare", "--fork", "--time", "--boottime", "86400", os.Args[0])
+	other.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asOtherClock, os.Getpid()))
+	out, err := other.Output()
+	if err != nil {
+		t.Skip("this user cannot create a time namespace")
+	}
+	must.EqOp(t, fmt.Sprintln(expected, nil), string(out))
 }
 
 // trace attaches to a process, reports it, and leaves the process stopped when it begins to end.
