@@ -215,9 +215,11 @@ const (
 	EventDrainComplete         = "Node drain complete"
 	EventNodeEligible          = "Node marked as eligible for scheduling"
 	EventNodeIneligible        = "Node marked as ineligible for scheduling"
+	EventProcessRefused        = "Second client process refused"
 	EventDetailDeadlineReached = "deadline_reached"
 	EventDetailVolumesLeft     = "volumes_left"
 	EventDetailUnconfirmed     = "unconfirmed"
+	EventDetailProcess         = "process"
 )
 
 // cloneMap distinguishes a nil map from an empty one.

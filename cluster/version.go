@@ -23,7 +23,8 @@ import (
 //	7  volumes, claims, storage plugins of nodes, and what a group requests of volumes
 //	8  allocations whose end nothing confirms: since when they are away, when time or an operator
 //	   confirmed them, how many of them the record of a drain counts, and the outcome unconfirmed.
-//	   Since when a healthy allocation is unhealthy, and the time of an entry of reports
+//	   Since when a healthy allocation is unhealthy, the time of an entry of reports, and the entry
+//	   that appends an event to a node
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.

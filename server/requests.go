@@ -72,6 +72,13 @@ func (r Requests) UpdateNodeStatus(ctx context.Context, id cluster.NodeID, statu
 	return r.write(ctx, &shims.NodeUpdateStatus{At: r.Now(), Node: id, Status: status})
 }
 
+// AppendNodeEvent appends an event to a node's history, with the time of the entry. It needs cluster version 8.
+func (r Requests) AppendNodeEvent(ctx context.Context, id cluster.NodeID, e cluster.NodeEvent) (w cluster.Written, err error) {
+	defer classify(&err)
+	e.Timestamp = r.Now().UTC()
+	return r.write(ctx, &shims.NodeAppendEvent{Node: id, Event: e})
+}
+
 // UpdateEligibility sets whether a scheduler may use a node. It writes nothing if the node has that
 // eligibility already, and the index is zero.
 func (r Requests) UpdateEligibility(ctx context.Context, id cluster.NodeID, e cluster.Eligibility) (w cluster.Written, err error) {

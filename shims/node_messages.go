@@ -88,6 +88,25 @@ func (m *NodeUpdateStatus) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, m.Evals, required))
 }
 
+// NodeAppendEvent appends an event to a node's history.
+type NodeAppendEvent struct {
+	Node cluster.NodeID
+	// Event has the time of the entry.
+	Event cluster.NodeEvent
+}
+
+func (*NodeAppendEvent) Type() MessageType      { return NodeAppendEventType }
+func (*NodeAppendEvent) responds(ChangeApplied) {}
+func (*NodeAppendEvent) needs() cluster.Version { return cluster.VersionOfConfirmation }
+func (*NodeAppendEvent) check() error           { return nil }
+
+func (m *NodeAppendEvent) apply(txn *statestore.Txn) Response {
+	if err := statestore.AppendNodeEvent(txn, m.Node, m.Event); err != nil {
+		return Refused{Err: err}
+	}
+	return ChangeApplied{}
+}
+
 // NodeUpdateEligibility sets a node's eligibility. A draining node cannot become eligible.
 type NodeUpdateEligibility struct {
 	At          time.Time

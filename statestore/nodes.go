@@ -140,6 +140,18 @@ func (t *Txn) UpdateNodeEligibility(id cluster.NodeID, e cluster.Eligibility, at
 	return nil
 }
 
+// AppendNodeEvent appends an event to a node's history. The error is [ErrNodeNotFound].
+func AppendNodeEvent(t *Txn, id cluster.NodeID, e cluster.NodeEvent) error {
+	before := t.State().Node(id)
+	if before == nil {
+		return ErrNodeNotFound
+	}
+	after := touchNode(before, e.Timestamp, t.rows.written.index)
+	after.AppendEvent(e, t.rows.written.index)
+	t.rows.putNode(before, after)
+	return nil
+}
+
 // DeleteNodes deletes nodes. Drains of these nodes end as [cluster.OutcomeNodeGone]. The
 // allocations stay, and the scheduler marks them as lost. Their claims stay too, with the time of
 // the deletion, because a deleted node may be healthy and have its volumes mounted. It returns the
