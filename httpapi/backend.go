@@ -206,9 +206,13 @@ type Snapshots interface {
 
 // Nodes reaches the clients of nodes over the sessions that the clients hold. See package session.
 type Nodes interface {
-	// Hold makes the connection of a request the session of a node, and answers the request. The caller
-	// has checked that the node sends it. A new session of a node ends its old one on this server.
-	Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID)
+	// Hold makes the connection of a request the session of a node, and answers the request unless it
+	// returns an error. The caller has checked that the node sends it. A new session of a node ends its old
+	// one on this server. If the client of the node is another process, the error is a failure.
+	Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID) error
+	// Admit returns a failure if another process is the client of the node. begins: the process registers
+	// the node. Only the leader admits a process.
+	Admit(ctx context.Context, id cluster.NodeID, process string, begins bool) error
 	// Send sends a request to the client of a node, over a session of this server or of another one. The
 	// caller closes the body of the answer; after the answer 101 it is an [io.ReadWriteCloser]. The error
 	// wraps [ErrNoSession] or [ErrTooManyStreams] if the client has not got the request.

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -40,14 +41,39 @@ func registerNode(q *request) error {
 	if err != nil {
 		return err
 	}
-	if known := s.Node(node.ID); known != nil && !sameSecret(known.SecretID, node.SecretID) {
+	known := s.Node(node.ID)
+	if known != nil && !sameSecret(known.SecretID, node.SecretID) {
 		return errOtherSecret()
+	}
+	if err := admitProcess(q, known != nil); err != nil { // a new node has no other process
+		return err
 	}
 	ttl, err := q.backend.Writer.RegisterNode(q.Context(), node)
 	if err != nil {
 		return err
 	}
 	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl, ClusterVersion: s.ClusterVersion()})
+}
+
+// processOf returns the id of the client's process, or empty.
+func processOf(q *request) (string, error) {
+	id := q.Header.Get(session.ProcessHeader)
+	if id == "" {
+		return "", nil
+	}
+	if err := cluster.CheckID(cluster.NodeID(id)); err != nil {
+		return "", failure.New(http.StatusBadRequest, "invalid id of a process: "+err.Error())
+	}
+	return id, nil
+}
+
+// admitProcess returns an error if another process is the client of the node.
+func admitProcess(q *request, begins bool) error {
+	process, err := processOf(q)
+	if err != nil || q.backend.Nodes == nil {
+		return err
+	}
+	return q.backend.Nodes.Admit(q.Context(), q.nodeID(), process, begins)
 }
 
 // registration is the node in the body, if it is valid.
@@ -92,6 +118,9 @@ func registration(q *request, w *wire.Node) (*cluster.Node, error) {
 
 // heartbeat answers PUT /v1/client/{id}/heartbeat. It ignores the body.
 func heartbeat(q *request) error {
+	if err := admitProcess(q, false); err != nil {
+		return err
+	}
 	ttl, err := q.backend.Writer.Heartbeat(q.Context(), q.nodeID())
 	if err != nil {
 		return orNotFound(err, http.StatusNotFound, nodeNotFound)

@@ -286,8 +286,10 @@ func holdSession(q *request) error {
 	if q.backend.Nodes == nil {
 		return errNoNodes()
 	}
-	q.backend.Nodes.Hold(q.w, q.Request, q.nodeID())
-	return nil
+	if _, err := processOf(q); err != nil {
+		return err
+	}
+	return q.backend.Nodes.Hold(q.w, q.Request, q.nodeID())
 }
 
 func errNoNodes() error {

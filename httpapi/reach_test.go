@@ -35,15 +35,19 @@ type heldSessions struct {
 	opened chan struct{}
 }
 
-func (h *heldSessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID) {
+// Admit refuses no process.
+func (h *heldSessions) Admit(context.Context, cluster.NodeID, string, bool) error { return nil }
+
+func (h *heldSessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID) error {
 	end, err := session.Accept(w, r, nil)
 	if err != nil {
-		return
+		return nil // it has been answered
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.held[id] = end
 	h.opened <- struct{}{}
+	return nil
 }
 
 func (h *heldSessions) Send(r *http.Request, id cluster.NodeID) (*http.Response, error) {

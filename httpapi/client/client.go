@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 )
 
 // Client sends requests to one server of a list, which forwards those that another server must
@@ -41,6 +43,9 @@ func New(c Config) (*Client, error) {
 	}
 	if c.Token != "" {
 		at.header.Set("X-Nomad-Token", c.Token)
+	}
+	if c.Process != "" {
+		at.header.Set(session.ProcessHeader, c.Process)
 	}
 	return &Client{at}, nil
 }

@@ -16,6 +16,8 @@ type Config struct {
 	Address string
 	// Token authenticates the requests; empty sends none.
 	Token string
+	// Process is the id of the process of a node's client; empty sends none.
+	Process string
 	// Region and Namespace are sent with every request, unless empty.
 	Region    string
 	Namespace string

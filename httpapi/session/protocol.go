@@ -11,6 +11,10 @@ import (
 // Protocol names the protocol and its version in the header Upgrade.
 const Protocol = "nodedrain-session/1"
 
+// ProcessHeader is the header with the id of a client's process. A client chooses the id at its start, and
+// sends it with registrations, heartbeats and requests for a session. A client of an older release sends none.
+const ProcessHeader = "X-Nodedrain-Process"
+
 // MaxStreams bounds the open streams of one session. Each may hold 256 KiB that its reader has not
 // taken.
 const MaxStreams = 2048

@@ -31,6 +31,11 @@ type ServerEnd struct {
 	stall     time.Duration
 	// streams counts the open ones.
 	streams atomic.Int64
+
+	// pinging has capacity 1. It holds a value during a ping of Answers, which guards answered.
+	pinging chan struct{}
+	// answered is when the node last answered a ping, or zero.
+	answered time.Time
 }
 
 var _ http.RoundTripper = (*ServerEnd)(nil)
@@ -127,7 +132,7 @@ func newServerEnd(conn net.Conn, t times) (*ServerEnd, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("beginning a session: %w", err)
 	}
-	s := &ServerEnd{mux: mux, stall: t.stall}
+	s := &ServerEnd{mux: mux, stall: t.stall, pinging: make(chan struct{}, 1)}
 	s.transport = &http.Transport{
 		DialContext:            func(context.Context, string, string) (net.Conn, error) { return s.open() },
 		DisableKeepAlives:      true, // a stream costs no round trip, and a used one can end at any time
@@ -163,6 +168,38 @@ func (s *ServerEnd) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := r.Clone(r.Context())
 	sent.URL.Scheme, sent.URL.Host = "http", "node"
 	return s.transport.RoundTrip(sent)
+}
+
+// answerAge is how long an answer to a ping counts. It bounds the pings: a node may send only so many
+// answers.
+const answerAge = time.Second
+
+// Answers reports whether the node answers a ping before the context ends. An answer of the last second counts.
+func (s *ServerEnd) Answers(ctx context.Context) bool {
+	select {
+	case s.pinging <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	answered := make(chan bool, 1)
+	go func() { // it ends with the ping, or with the session
+		defer func() { <-s.pinging }()
+		if time.Since(s.answered) < answerAge {
+			answered <- !s.mux.IsClosed()
+			return
+		}
+		_, err := s.mux.Ping()
+		if err == nil {
+			s.answered = time.Now()
+		}
+		answered <- err == nil
+	}()
+	select {
+	case is := <-answered:
+		return is
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Streams returns the number of open streams.

@@ -343,3 +343,24 @@ func TestDial_refused(t *testing.T) {
 		server.Close()
 	}
 }
+
+// A node that answers pings is there. An answer of the last second counts, so that requests of a thief make the
+// node send few answers. A node whose connection is silent is not there, and neither is one whose session has
+// ended.
+func TestServerEnd_answers(t *testing.T) {
+	t.Parallel()
+	a, b := tcp(t)
+	silent := make(chan struct{})
+	p := newPair(t, a, newMute(b, silent), defaultTimes(), hello)
+	for range 4 * maxPings {
+		must.True(t, p.server.Answers(t.Context()))
+	}
+	close(silent)
+	ctx, end := context.WithTimeout(t.Context(), 2*answerAge)
+	defer end()
+	for p.server.Answers(ctx) {
+		must.NoError(t, ctx.Err())
+	}
+	must.NoError(t, p.server.Close())
+	must.False(t, p.server.Answers(t.Context()))
+}

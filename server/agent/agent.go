@@ -37,6 +37,7 @@ type Agent struct {
 	leaders    *leaders
 	contacts   *contacts
 	sessions   *sessions
+	processes  *processes
 	transport  *http.Transport
 	// listener accepts connections of clients. clientHTTP serves clients, peerHTTP serves peers.
 	listener             net.Listener
@@ -66,7 +67,7 @@ func New(config Config) (*Agent, error) {
 	a.life, a.cancelLife = context.WithCancel(context.Background())
 	a.requests, a.cancelRequests = context.WithCancel(context.Background())
 	a.stop = sync.OnceValue(a.close)
-	a.sessions = newSessions(a)
+	a.sessions, a.processes = newSessions(a), newProcesses(a)
 	if err := a.start(); err != nil {
 		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.release()))
 	}
@@ -181,6 +182,7 @@ func (a *Agent) lead(ctx context.Context) {
 // applied handles an applied entry. Raft's FSM goroutine calls it.
 func (a *Agent) applied(entry shims.Applied) {
 	a.heartbeats.applied(entry)
+	a.processes.applied(entry)
 	a.digests.applied(entry)
 	if a.config.OnApply != nil {
 		a.config.OnApply(entry)

@@ -28,6 +28,7 @@ const (
 	pathDigest  = "/internal/digest"
 	pathVerdict = "/internal/verdict"
 	pathSession = "/internal/session"
+	pathProcess = "/internal/process"
 	// pathNode is followed by the id of a node and the path of a request to its client.
 	pathNode = "/internal/node/"
 )
@@ -108,9 +109,8 @@ func newPeerHandler(a *Agent, api http.Handler) http.Handler {
 		}
 		return v, err
 	})
-	answer(mux, a, pathSession, func(_ context.Context, q sessionRequest) (sessionAnswer, error) {
-		return sessionAnswer{Held: a.sessions.of(q.Node) != nil}, nil
-	})
+	answer(mux, a, pathSession, a.sessions.serve)
+	answer(mux, a, pathProcess, a.processes.serve)
 	mux.HandleFunc(pathNode, a.sessions.serveHanded)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwarded{}, true)))

@@ -8,12 +8,13 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
 
 // The leader does not raise the cluster version while a server does not answer, and raises it when that
-// server answers.
+// server answers. Before that, a second process of a node is refused, and no entry records it.
 func TestVersions_waitForAnAbsentServer(t *testing.T) {
 	t.Parallel()
 	var voters []raft.Server
@@ -45,6 +46,12 @@ func TestVersions_waitForAnAbsentServer(t *testing.T) {
 	for _, a := range two {
 		must.Eq(t, 1, a.Server().Store().Snapshot().ClusterVersion())
 	}
+	n := testNode(1)
+	result.Of(result.Of(apiclient.New(as(two[0], n, "p1"))).OK(t).Register(t.Context(), n)).OK(t)
+	awaitSameState(t, two...)
+	holdBy(t, as(two[0], n, "p1"), n)
+	refused(t, two[1], n, "p2")
+	must.SliceEmpty(t, refusals(two[0], n))
 
 	all := append(two, begin(2))
 	ready(t, all...)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
@@ -28,15 +29,22 @@ type sessions struct {
 	// ended means that the agent stops; guarded by mu.
 	ended bool
 	// held are the open sessions; guarded by mu.
-	held map[cluster.NodeID]*session.ServerEnd
+	held map[cluster.NodeID]*heldSession
 	// running counts the goroutines, and the requests to nodes.
 	running sync.WaitGroup
 }
 
 var _ httpapi.Nodes = (*sessions)(nil)
 
+// heldSession is the session of a process. The id of the process is empty if its client is of an older
+// release.
+type heldSession struct {
+	*session.ServerEnd
+	process string
+}
+
 func newSessions(a *Agent) *sessions {
-	return &sessions{agent: a, held: make(map[cluster.NodeID]*session.ServerEnd)}
+	return &sessions{agent: a, held: make(map[cluster.NodeID]*heldSession)}
 }
 
 // errStopping refuses sessions and requests while the agent stops.
@@ -53,11 +61,16 @@ func (s *sessions) begin() error {
 	return nil
 }
 
-// Hold holds the session of a node, in place of an older one.
-func (s *sessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID) {
+// Hold holds the session of a node, in place of an older one. The session of another process stays if it
+// answers a ping.
+func (s *sessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID) error {
 	if err := s.begin(); err != nil {
-		httpapi.WriteError(w, http.StatusServiceUnavailable, err.Error())
-		return
+		return fmt.Errorf("%w: %w", httpapi.ErrUnavailable, err)
+	}
+	process := r.Header.Get(session.ProcessHeader)
+	if err := s.agent.processes.admitSession(r.Context(), id, process); err != nil {
+		s.running.Done()
+		return err
 	}
 	end, err := session.Accept(w, r, func(conn net.Conn) bool {
 		if old := s.of(id); old != nil {
@@ -68,14 +81,16 @@ func (s *sessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeI
 	if err != nil {
 		s.agent.config.Logger.Debug("no session for a node", "node", id, "error", err)
 		s.running.Done()
-		return
+		return nil // it has been answered
 	}
-	s.add(id, end)
-	go s.keep(id, end)
+	held := &heldSession{end, process}
+	s.add(id, held)
+	go s.keep(id, held)
+	return nil
 }
 
 // add makes a session that of a node.
-func (s *sessions) add(id cluster.NodeID, end *session.ServerEnd) {
+func (s *sessions) add(id cluster.NodeID, end *heldSession) {
 	s.mu.Lock()
 	old := s.held[id]
 	s.held[id] = end
@@ -90,7 +105,7 @@ func (s *sessions) add(id cluster.NodeID, end *session.ServerEnd) {
 }
 
 // keep removes a session when it ends.
-func (s *sessions) keep(id cluster.NodeID, end *session.ServerEnd) {
+func (s *sessions) keep(id cluster.NodeID, end *heldSession) {
 	defer s.running.Done()
 	s.agent.config.Logger.Debug("a node has a session here", "node", id)
 	<-end.Done()
@@ -103,7 +118,7 @@ func (s *sessions) keep(id cluster.NodeID, end *session.ServerEnd) {
 }
 
 // of returns the session of a node, or nil.
-func (s *sessions) of(id cluster.NodeID) *session.ServerEnd {
+func (s *sessions) of(id cluster.NodeID) *heldSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held[id]
@@ -113,7 +128,7 @@ func (s *sessions) of(id cluster.NodeID) *session.ServerEnd {
 func (s *sessions) end() {
 	s.mu.Lock()
 	s.ended = true
-	var all []*session.ServerEnd
+	var all []*heldSession
 	for _, end := range s.held {
 		all = append(all, end)
 	}
@@ -201,41 +216,101 @@ func asNodeError(err error) error {
 }
 
 // sessionRequest is the request whether a server has a session of a node.
-type sessionRequest struct{ Node cluster.NodeID }
+type sessionRequest struct {
+	Node cluster.NodeID
+	// Ping: the server pings the session if it is of another process than Process.
+	Ping    bool   `json:",omitempty"`
+	Process string `json:",omitempty"`
+}
 
 // sessionAnswer is the answer to a sessionRequest.
-type sessionAnswer struct{ Held bool }
+type sessionAnswer struct {
+	Held bool
+	// Answers: the session is of another process, Process, and has answered a ping. An older server pings
+	// none.
+	Answers bool   `json:",omitempty"`
+	Process string `json:",omitempty"`
+}
+
+// serve answers a sessionRequest.
+func (s *sessions) serve(ctx context.Context, q sessionRequest) (sessionAnswer, error) {
+	if q.Ping {
+		return s.ping(ctx, q.Node, q.Process), nil
+	}
+	return sessionAnswer{Held: s.of(q.Node) != nil}, nil
+}
 
 // find searches all other servers at once for a session of a node. It returns the address of the first one
 // that has one, or empty. An older server has none.
 func (s *sessions) find(ctx context.Context, id cluster.NodeID) string {
+	holder, _ := s.search(ctx, sessionRequest{Node: id}, func(a sessionAnswer) bool { return a.Held })
+	return holder
+}
+
+// search sends a request to all other servers at once. It returns the address and the answer of the first
+// that fits, or empty.
+func (s *sessions) search(ctx context.Context, q sessionRequest, fits func(sessionAnswer) bool) (holder string, found sessionAnswer) {
 	var requests sync.WaitGroup
 	defer requests.Wait()
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
 	sent := 0
 	members := s.agent.peers().configuration().Servers
-	holders := make(chan string, len(members))
+	type result struct {
+		holder string
+		answer sessionAnswer
+	}
+	results := make(chan result, len(members))
 	for _, m := range members {
 		if string(m.ID) == s.agent.Name() {
 			continue
 		}
 		sent++
 		requests.Go(func() {
-			answer, err := request[sessionAnswer](ctx, s.agent, string(m.Address), pathSession, sessionRequest{Node: id})
-			if err != nil || !answer.Held {
-				holders <- ""
+			answer, err := request[sessionAnswer](ctx, s.agent, string(m.Address), pathSession, q)
+			if err != nil || !fits(answer) {
+				results <- result{}
 				return
 			}
-			holders <- string(m.Address)
+			results <- result{string(m.Address), answer}
 		})
 	}
 	for range sent {
-		if holder := <-holders; holder != "" {
-			return holder
+		if r := <-results; r.holder != "" {
+			return r.holder, r.answer
 		}
 	}
-	return ""
+	return "", sessionAnswer{}
+}
+
+// pingTime is how long the session of a node may take to answer a ping before another process takes the place
+// of its client. It is shorter than a search, so that other servers get the answer.
+const pingTime = surveyTimeout - 200*time.Millisecond
+
+// ping pings the session of another process that this server holds. A session that does not answer ends.
+func (s *sessions) ping(ctx context.Context, id cluster.NodeID, process string) sessionAnswer {
+	end := s.of(id)
+	if end == nil || end.process == process {
+		return sessionAnswer{Held: end != nil}
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	if end.Answers(ctx) {
+		return sessionAnswer{Held: true, Answers: true, Process: end.process}
+	}
+	if !errors.Is(context.Cause(ctx), context.Canceled) { // the caller has not left
+		_ = end.Close()
+	}
+	return sessionAnswer{}
+}
+
+// answering searches all servers for a session of another process that answers.
+func (s *sessions) answering(ctx context.Context, id cluster.NodeID, process string) (holder string, answers bool) {
+	if own := s.ping(ctx, id, process); own.Answers {
+		return own.Process, true
+	}
+	_, found := s.search(ctx, sessionRequest{Node: id, Ping: true, Process: process}, func(a sessionAnswer) bool { return a.Answers })
+	return found.Process, found.Answers
 }
 
 // handedPath is the path of a request that a server hands on to the one with the node's session. Only

@@ -56,6 +56,9 @@ func (t *Telemetry) Request(route string, code int, took time.Duration) {
 	t.series.request.WithLabelValues(method, path).Observe(took.Seconds())
 }
 
+// RefusedProcess counts a request of a second client process of a node.
+func (t *Telemetry) RefusedProcess() { t.series.processes.WithLabelValues().Inc() }
+
 // route returns the route, or otherRoute if there are too many.
 func (t *Telemetry) route(route string) string {
 	t.mu.Lock()

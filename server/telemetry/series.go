@@ -26,8 +26,8 @@ const (
 
 // series are the counters of events and the histograms of durations.
 type series struct {
-	violations, writes, refused, marks, ended, requests, heartbeats, collected *prometheus.CounterVec
-	firstMark, duration, lateness, step, request                               *prometheus.HistogramVec
+	violations, writes, refused, marks, ended, requests, heartbeats, collected, processes *prometheus.CounterVec
+	firstMark, duration, lateness, step, request                                          *prometheus.HistogramVec
 }
 
 // newSeries registers the series. Buckets are in seconds.
@@ -45,6 +45,8 @@ func newSeries(registry *prometheus.Registry) (s series, err error) {
 	s.requests = counter("http_requests_total", "HTTP requests answered, by method, route and status code.", "method", "route", "code")
 	s.heartbeats = counter("heartbeats_missed_total", "Nodes that became down or disconnected because of a missed heartbeat. Every server counts all of them.", "status")
 	s.collected = counter("collected_rows_total", "Ended rows that were deleted, by table. Every server counts all of them.", "table")
+
+	s.processes = counter("client_processes_refused_total", "Requests of a second client process of a node that this server, as the leader, refused.")
 
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
@@ -92,6 +94,7 @@ func (s *series) start() {
 			s.writes.WithLabelValues(t.String(), outcome)
 		}
 	}
+	s.processes.WithLabelValues()
 	s.requests.WithLabelValues("", otherRoute, "404")
 	s.request.WithLabelValues("", otherRoute)
 	for _, v := range []*prometheus.HistogramVec{s.firstMark, s.lateness, s.step} {

@@ -1,0 +1,143 @@
+package agent_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent"
+	"github.com/seed-f9cf0b39/nodedrain/server/telemetry"
+)
+
+// as returns the configuration of a client process of a node.
+func as(a *agent.Agent, n *cluster.Node, process string) apiclient.Config {
+	return apiclient.Config{Address: a.HTTPAddr(), Token: n.SecretID, Process: process}
+}
+
+// refused sends each request of a client process, and checks that each is refused.
+func refused(t *testing.T, a *agent.Agent, n *cluster.Node, process string) {
+	t.Helper()
+	c := result.Of(apiclient.New(as(a, n, process))).OK(t)
+	const sentence = "another client process is connected as this node"
+	if process != "" {
+		_, err := c.Register(t.Context(), n)
+		must.ErrorContains(t, err, sentence)
+		must.True(t, apiclient.Refused(err), must.Sprint("the client does not use the next server"))
+		_, err = c.NodeSide(n.ID).Heartbeat(t.Context())
+		must.ErrorContains(t, err, sentence)
+	}
+	_, err := c.NodeSide(n.ID).OpenSession(t.Context())
+	must.ErrorContains(t, err, sentence)
+	refusal, is := errors.AsType[*session.Refused](err)
+	must.True(t, is)
+	must.Eq(t, http.StatusConflict, refusal.Status)
+	must.False(t, refusal.Unsupported())
+}
+
+// refusals returns the processes of the events of a node.
+func refusals(a *agent.Agent, n *cluster.Node) (processes []string) {
+	for _, e := range a.Server().Store().Snapshot().Node(n.ID).Events {
+		if e.Message == cluster.EventProcessRefused {
+			processes = append(processes, e.Details[cluster.EventDetailProcess])
+		}
+	}
+	return processes
+}
+
+// A second process with the secret of a node is refused on every server while the session of the first
+// answers, after a change of the leader, too. Each process has one event. Bug: two clients whose data
+// directories were copies took one session from each other, and the session of a thief of the secret got
+// the commands of operators.
+func TestProcesses_oneForEachNode(t *testing.T) {
+	t.Parallel()
+	w := newServers(t, 3, nil)
+	leader := w.leader()
+	n := testNode(1)
+	first := w.others(leader)[0]
+	result.Of(result.Of(apiclient.New(as(leader, n, "p1"))).OK(t).Register(t.Context(), n)).OK(t)
+	awaitSameState(t, w.agents...)
+	node := holdBy(t, as(first, n, "p1"), n)
+	eventually(t, "the cluster writes events", func() bool {
+		return leader.Server().Store().Snapshot().ClusterVersion() == cluster.MaxVersion
+	})
+	for range 2 {
+		for _, a := range w.agents {
+			refused(t, a, n, "p2")
+		}
+	}
+	refused(t, leader, n, "")
+	for _, process := range []string{"p3", "p4", "p5", "p6"} {
+		refused(t, first, n, process)
+	}
+	must.Eq(t, []string{"p2", "", "p3", "p4"}, refusals(leader, n), must.Sprint("a thief does not fill the log"))
+	must.Eq(t, "n1", answerOf(t, leader, n))
+
+	must.NoError(t, leader.Stop())
+	next := w.leader(w.others(leader)...)
+	refused(t, first, n, "p2")
+	result.Of(result.Of(apiclient.New(as(next, n, "p1"))).OK(t).NodeSide(n.ID).Heartbeat(t.Context())).OK(t)
+	must.Eq(t, "n1", answerOf(t, next, n))
+
+	must.NoError(t, node.end.Close())
+	<-node.served
+	second := result.Of(apiclient.New(as(next, n, "p2"))).OK(t)
+	eventually(t, "the next process takes over", func() bool {
+		_, err := second.Register(t.Context(), n)
+		return err == nil
+	})
+	holdBy(t, as(next, n, "p2"), n)
+	refused(t, first, n, "p1")
+}
+
+// Two processes begin at the same time, as two machines of one image do. One of them becomes the client,
+// although its session opens later.
+func TestProcesses_begin(t *testing.T) {
+	t.Parallel()
+	metrics := result.Of(telemetry.New(telemetry.Options{})).OK(t)
+	defer metrics.Close()
+	a := start(t, agent.Config{BootstrapExpect: 1, Metrics: metrics})
+	ready(t, a)
+	n := testNode(1)
+	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
+	first := result.Of(apiclient.New(as(a, n, "p1"))).OK(t)
+	result.Of(first.Register(t.Context(), n)).OK(t)
+	failed := make(chan error)
+	go func() {
+		second, err := apiclient.New(as(a, n, "p2"))
+		if err == nil {
+			_, err = second.Register(t.Context(), n)
+		}
+		failed <- err
+	}()
+	holdBy(t, as(a, n, "p1"), n)
+	must.ErrorContains(t, <-failed, "another client process")
+	must.StrContains(t, scrape(t, a), "\nnodedrain_client_processes_refused_total 1\n")
+}
+
+// A client of an older release sends no id. It registers as before, and its next session takes the place
+// of the one before. A client of this release does not take the place of one that runs.
+func TestProcesses_olderClient(t *testing.T) {
+	t.Parallel()
+	a := start(t, agent.Config{BootstrapExpect: 1})
+	ready(t, a)
+	n := testNode(1)
+	reach(t, a, n)
+	node := hold(t, a, n)
+	refused(t, a, n, "p1")
+	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
+	must.NoError(t, node.end.Close())
+	<-node.served
+	c := result.Of(apiclient.New(as(a, n, "p1"))).OK(t)
+	eventually(t, "the new client takes over", func() bool {
+		_, err := c.Register(t.Context(), n)
+		return err == nil
+	})
+	must.False(t, slices.Contains(refusals(a, n), ""))
+}
