@@ -267,10 +267,16 @@ func (c *contact) listen(ctx context.Context) {
 	}
 }
 
-// report sends reports once. It returns whether the servers have them.
+// report sends reports once. It returns whether the servers have them. A client that the servers have not
+// accepted reports nothing: the allocations may be those of another client.
 func (c *contact) report(ctx context.Context, reports []cluster.AllocReport) bool {
 	attempt, end := context.WithTimeout(ctx, reportTimeout)
 	defer end()
+	select {
+	case <-c.registered:
+	case <-attempt.Done():
+		return false
+	}
 	err := c.servers.Report(attempt, reports)
 	if err != nil {
 		c.failures.failed(ctx, reportRequest, err)

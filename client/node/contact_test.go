@@ -327,12 +327,17 @@ func TestContact_foreign(t *testing.T) {
 
 func TestContact_report(t *testing.T) {
 	t.Parallel()
-	s := &scripted{}
-	c := newContact(&cluster.Node{ID: "n"}, s, quiet())
-	must.True(t, c.report(t.Context(), nil))
-	s.refuse = errors.New("no leader")
-	must.False(t, c.report(t.Context(), nil))
-	must.Eq(t, 1, s.reports)
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+		must.False(t, c.report(t.Context(), nil), must.Sprint("the servers have not accepted the client"))
+		must.Zero(t, s.reports)
+		time.AfterFunc(reportTimeout/2, func() { close(c.registered) })
+		must.True(t, c.report(t.Context(), nil))
+		s.refuse = errors.New("no leader")
+		must.False(t, c.report(t.Context(), nil))
+		must.Eq(t, 1, s.reports)
+	})
 }
 
 func (s *scripted) OpenSession(context.Context) (*session.NodeEnd, error) {

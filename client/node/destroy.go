@@ -36,7 +36,7 @@ func Destroy(ctx context.Context, o Options, force bool) error {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	last := new(lastServers)
-	o.Servers, o.keepEnded = last, -1
+	o.Servers, o.keepEnded, o.alone = last, -1, true
 	n, err := open(ctx, o, func(left *leftovers) {
 		last.cluster = cmp.Or(client.ClusterOf(left.allocs), "none")
 		if force {

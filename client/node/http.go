@@ -54,11 +54,11 @@ type httpServer struct {
 	close            func()
 }
 
-// newHTTPServers sends no request.
-func newHTTPServers(c config.Servers, self identity) (*httpServers, error) {
+// newHTTPServers sends no request. process is the id of this process.
+func newHTTPServers(c config.Servers, self identity, process string) (*httpServers, error) {
 	s := &httpServers{token: machineToken{file: c.TokenFile, last: c.Token}}
 	for _, address := range c.Addresses {
-		one := httpServer{config: api.Config{Address: address, TLS: api.TLS{
+		one := httpServer{config: api.Config{Address: address, Process: process, TLS: api.TLS{
 			CACert: c.CAFile, ClientCert: c.CertFile, ClientKey: c.KeyFile, ServerName: c.ServerName,
 		}}}
 		var err error

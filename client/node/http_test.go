@@ -28,7 +28,7 @@ func newServers(t *testing.T, handlers ...http.HandlerFunc) *httpServers {
 		c.Addresses = append(c.Addresses, one.URL)
 	}
 	c.Token = "registrar"
-	s, err := newHTTPServers(c, identity{ID: "n1", Secret: "secret"})
+	s, err := newHTTPServers(c, identity{ID: "n1", Secret: "secret"}, "p1")
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, s.close()) })
 	return s

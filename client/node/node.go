@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 )
 
 // Node is the client of one node. It owns its data directory until Close.
@@ -25,7 +26,10 @@ type Node struct {
 	trust  *trust
 	reach  *reach
 	bootID string
-	logger *slog.Logger
+	// accepted is the session with which the servers accepted this client before it started, or nil. Run
+	// serves it.
+	accepted *session.NodeEnd
+	logger   *slog.Logger
 	// contactFailures logs failures to write the last contact to the disk.
 	contactFailures failureLog
 	// end cancels the shell's effects.

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
@@ -50,6 +52,8 @@ type Options struct {
 	GroupsOptional bool
 	// keepEnded is KeepEnded of the core's options.
 	keepEnded int
+	// alone: the client has no servers that could accept it.
+	alone bool
 }
 
 // Versions of the content of records.
@@ -91,6 +95,14 @@ func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error
 	return n, nil
 }
 
+// admit waits until the servers accept this client.
+func (n *Node) admit(ctx context.Context, servers Servers) (err error) {
+	if n.accepted, err = admit(ctx, servers, newFailures(n.logger), n.logger); n.accepted != nil {
+		n.closers = append(n.closers, n.accepted.Close)
+	}
+	return err
+}
+
 func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers)) (err error) {
 	if n.bootID, err = process.BootID(); err != nil {
 		return err
@@ -117,6 +129,11 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		return err
 	}
 	change(left)
+	if !o.alone && left.any() {
+		if err := n.admit(ctx, servers); err != nil {
+			return err
+		}
+	}
 	sockets, err := socketsOf(o.Config)
 	if err != nil {
 		return err
@@ -223,7 +240,7 @@ func (n *Node) serversOf(o Options) (Servers, error) {
 	if o.Servers != nil {
 		return o.Servers, nil
 	}
-	remote, err := newHTTPServers(o.Config.Servers, n.home.identity)
+	remote, err := newHTTPServers(o.Config.Servers, n.home.identity, uuid.NewString())
 	if err != nil {
 		return nil, err
 	}
@@ -304,6 +321,11 @@ type leftovers struct {
 	plugins     map[string]pluginRecord
 	reports     map[string]pluginReport
 	damaged     []record.Damaged
+}
+
+// any reports whether there is a record.
+func (l *leftovers) any() bool {
+	return len(l.allocs)+len(l.volumes)+len(l.plugins)+len(l.reports)+len(l.damaged) > 0
 }
 
 func readRecords(store record.Store) (*leftovers, error) {

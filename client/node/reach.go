@@ -31,20 +31,26 @@ type reach struct {
 	servers Servers
 	handler http.Handler
 	logger  *slog.Logger
+	// accepted is a session that is open already, or nil.
+	accepted *session.NodeEnd
 	// failures logs failed requests for a session.
 	failures *failures
 }
 
 func newReach(n *Node) *reach {
-	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(n.nodeapiOptions()), logger: n.logger, failures: n.shell.contact.failures}
+	return &reach{servers: n.shell.contact.servers, handler: nodeapi.New(n.nodeapiOptions()), logger: n.logger, accepted: n.accepted, failures: n.shell.contact.failures}
 }
 
 // errUnreachable states what follows from a missing session.
 var errUnreachable = errors.New("operators cannot reach the files, logs and commands of the node's tasks")
 
-// keep keeps a session open after the node is registered, until the context ends. It answers
+// keep keeps a session open until the context ends: the accepted one, and others after the node is
+// registered. It answers
 // requests in goroutines that have ended when it returns.
 func (r *reach) keep(ctx context.Context, registered <-chan struct{}) {
+	if r.accepted != nil {
+		r.accepted.Serve(ctx, r.handler)
+	}
 	select {
 	case <-ctx.Done():
 	case <-registered:
