@@ -53,6 +53,13 @@ type DisconnectStrategy struct {
 	// StopOnClientAfter is how long a client that reaches no server lets the group's allocations
 	// run; zero is for ever.
 	StopOnClientAfter time.Duration `codec:",omitempty"`
+	// NoReplace means that an allocation on a node that cannot be reached keeps its slot, and so does a
+	// lost one until its end is confirmed. An allocation that a drain moves is replaced all the same.
+	NoReplace bool `codec:",omitempty"`
+	// KeepReplacement means that an allocation whose node returns in time is stopped when its
+	// replacement runs. Otherwise the replacement is stopped. On a node that drains or is ineligible
+	// the replacement is always kept.
+	KeepReplacement bool `codec:",omitempty"`
 }
 
 // DefaultKillTimeout is the kill timeout of a task that names none.

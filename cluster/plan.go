@@ -53,4 +53,6 @@ const (
 	DescRescheduled  = "alloc was rescheduled because it failed"
 	DescReconnected  = "alloc not needed since its replacement runs"
 	DescNewerVersion = "alloc is being updated due to job update"
+	// DescOriginalReturned: the node of the allocation that it replaced is back.
+	DescOriginalReturned = "alloc not needed since the original has returned"
 )

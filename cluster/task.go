@@ -251,6 +251,9 @@ func (j *Job) At(v Version) *Job {
 		if v < VersionOfVolumes {
 			g.Volumes = nil
 		}
+		if v < VersionOfConfirmation {
+			g.Disconnect.NoReplace, g.Disconnect.KeepReplacement = false, false
+		}
 		for i, t := range g.Tasks {
 			if t != nil {
 				g.Tasks[i] = t.at(v)
@@ -264,6 +267,8 @@ func (g *TaskGroup) neededVersion() Version {
 	switch {
 	case g == nil:
 		return MinVersion
+	case g.Disconnect.NoReplace || g.Disconnect.KeepReplacement:
+		return VersionOfConfirmation
 	case g.usesVolumes():
 		return VersionOfVolumes
 	case g.RequestsDevices():

@@ -24,7 +24,8 @@ import (
 //	8  allocations whose end nothing confirms: since when they are away, when time or an operator
 //	   confirmed them, how many of them the record of a drain counts, and the outcome unconfirmed.
 //	   Since when a healthy allocation is unhealthy, the time of an entry of reports, and the entry
-//	   that appends an event to a node
+//	   that appends an event to a node. The status disconnected of nodes whose allocations are
+//	   awaited, and what the scheduler does when such a node returns
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.

@@ -105,6 +105,11 @@ func registerJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	if v := state.ClusterVersion(); v < cluster.VersionOfConfirmation && job.NeededVersion() >= cluster.VersionOfConfirmation {
+		job = job.At(cluster.VersionOfVolumes)
+		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: Replace and Reconcile of Disconnect have no effect yet; "+
+			"register the job again after the upgrade", v))
+	}
 	if v := state.ClusterVersion(); v < cluster.VersionOfVolumes {
 		if job.UsesVolumes() { // without them its tasks would write to other places
 			return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and jobs with volumes need version %d: "+

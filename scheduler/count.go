@@ -12,7 +12,10 @@ import (
 type slots struct {
 	// done and spent count the slots that ended allocations hold.
 	done, spent int
-	kept        []*cluster.Allocation
+	// returning counts the allocations whose client must report them first. They hold a slot if one
+	// is left, and none of them is stopped.
+	returning int
+	kept      []*cluster.Allocation
 	// marked are the marked allocations to stop.
 	marked []marked
 	// vacated are the allocations that left their slots and have no replacement.
@@ -61,9 +64,26 @@ func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation
 	case migrating:
 		s.marked = append(s.marked, marked{a, lose})
 	case away:
-		p.draft.await(g, a)
-		s.vacate(a)
+		p.sortAway(g, s, a)
 	case lost, ended, owed:
+		s.vacate(a)
+	}
+}
+
+// sortAway is sortSlot for an allocation on a node that is disconnected, or that has returned.
+func (p *planner) sortAway(g *cluster.TaskGroup, s *slots, a *cluster.Allocation) {
+	disconnected := isDisconnected(p.view.Node(a.NodeID))
+	if disconnected {
+		p.draft.await(g, a)
+	}
+	switch {
+	case !disconnected:
+		s.returning++
+		s.names.use(a.Name)
+	case awaitsSlot(g, a):
+		s.spent++
+		s.names.use(a.Name)
+	default:
 		s.vacate(a)
 	}
 }
@@ -83,7 +103,9 @@ func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 	case migrating:
 		p.draft.migrate(a, cluster.DescMigrating, lose)
 	case away:
-		p.draft.await(g, a)
+		if isDisconnected(p.view.Node(a.NodeID)) {
+			p.draft.await(g, a)
+		}
 	default:
 		if lose {
 			p.draft.lose(a)
@@ -112,6 +134,7 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 			p.draft.stop(last.Allocation, cluster.DescNotNeeded)
 		}
 	}
+	surplus = p.reconcile(g, s, surplus)
 	if surplus <= 0 {
 		return
 	}
@@ -164,7 +187,7 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 		s.names.use(a.Name)
 	}
 	slices.SortStableFunc(s.vacated, byDebt)
-	lacking := g.Count - s.done - s.spent - len(s.kept)
+	lacking := g.Count - s.done - s.spent - s.returning - len(s.kept)
 	var replaced []*cluster.Allocation
 	for _, a := range s.marked {
 		p.draft.migrate(a.Allocation, cluster.DescMigrating, a.lose)

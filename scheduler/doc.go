@@ -29,9 +29,18 @@
 //     until Disconnect.LostAfter has passed since the node went, and then it is
 //     lost; one that was still pending, or of a group without LostAfter, is lost
 //     at once;
+//   - its node is back and its client has not reported it yet: nothing;
 //   - it is marked: it is stopped and, except for batch marked with
 //     MigrateDisablePlacement, replaced under its name;
 //   - its node is down or gone: it is lost, and replaced.
+//
+// With Disconnect.NoReplace nothing replaces an unknown allocation, and nothing
+// replaces a lost one before its end is confirmed, unless it is marked.
+//
+// If the node of an unknown allocation returns, its client first reports it. Then
+// the replacement is stopped. The original is stopped instead, as soon as the
+// replacement runs, if its node drains or is ineligible or the group has
+// Disconnect.KeepReplacement. See reconcile.go.
 //
 // A group with more than Count gives up marked allocations first, and stops them
 // without replacement. Then it gives up the ones that are worth least: pending,

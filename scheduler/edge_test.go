@@ -465,19 +465,6 @@ func TestNoPlaceForBatchStoppedForGood(t *testing.T) {
 	must.SliceEmpty(t, c.wanted(job))
 }
 
-// Of two equals the one that came back goes, though it is the elder.
-func TestEqualsAfterReconnection(t *testing.T) {
-	c, n1, job := running(t, "web", cluster.JobService, 1, lostAfter(time.Minute))
-	n2 := c.node("n2")
-	c.status(n1, cluster.NodeDisconnected)
-	c.run()
-	c.status(n1, cluster.NodeReady)
-	c.progress()
-	c.run()
-	must.Eq(t, []cluster.NodeID{n2}, nodesOf(c.wanted(job)))
-	must.Eq(t, cluster.DescReconnected, c.allocs(job, on(n1))[0].DesiredDescription)
-}
-
 // What is refused again and again waits longer each time, until it succeeds.
 func TestRefusedAgainAndAgain(t *testing.T) {
 	c := parallel(t)

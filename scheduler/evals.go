@@ -49,25 +49,46 @@ func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time
 
 // ReportEvals returns the evaluations that reports of clients require: one for each job of
 // which an allocation ended unexpectedly, in the order of the jobs. If several reports state
-// that an allocation ended, the first counts, as in the store. The view must be the state
-// just before the reports are applied: with an older one a job may be missing.
+// that an allocation ended, the first counts, as in the store. From the cluster version of
+// confirmations on it also returns one for each job whose allocations a plan may have to reconcile:
+// see [isReconciled]. The view must be the state just before the reports are applied: with an older
+// one a job may be missing.
 func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	jobs := make(map[cluster.JobKey]*cluster.Job)
 	ended := make(map[cluster.AllocID]bool)
+	reconciles := v.ClusterVersion() >= cluster.VersionOfConfirmation
 	for _, r := range reports {
-		if r.ClientStatus != cluster.ClientFailed && r.ClientStatus != cluster.ClientComplete {
-			continue // most reports, which need no look-up
-		}
-		a := v.Alloc(r.Alloc)
-		if a == nil || a.NodeID != r.Node || a.Terminal() || ended[a.ID] {
+		ends := r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientComplete
+		if !ends && !reconciles {
 			continue
 		}
-		ended[a.ID] = true
-		if endsEarly(a, r.ClientStatus) {
+		a := v.Alloc(r.Alloc)
+		if a == nil || a.NodeID != r.Node || ended[a.ID] {
+			continue
+		}
+		ended[a.ID] = ends
+		if ends && !a.Terminal() && endsEarly(a, r.ClientStatus) || reconciles && isReconciled(v, a, r.ClientStatus) {
 			jobs[a.JobKey()] = jobOf(v, a)
 		}
 	}
 	return jobEvals(jobs, cluster.TriggerAllocFailure, at, newID)
+}
+
+// isReconciled reports whether a report that gives an allocation a status may let a plan reconcile an
+// allocation that came back with its replacement, or place one that may have been running:
+//   - the servers had the allocation as unknown, because its node was disconnected;
+//   - it runs from now on, and the allocation that it replaces has not ended;
+//   - it keeps its slot because nothing had confirmed its end.
+func isReconciled(v View, a *cluster.Allocation, s cluster.ClientStatus) bool {
+	switch {
+	case a.ServerTerminal():
+		return IsHeld(v, a)
+	case a.ClientStatus == cluster.ClientUnknown:
+		return true
+	case s != cluster.ClientRunning || a.ClientStatus != cluster.ClientPending || a.PreviousAllocation == "":
+		return false
+	}
+	return jobView{view: v}.isReplacementOfLive(a)
 }
 
 // endsEarly reports whether an allocation with the status has ended unexpectedly.

@@ -83,8 +83,11 @@ func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocatio
 	if lose && standing != migrating {
 		p.draft.lose(a)
 	}
-	if p.ranOnce(a) {
+	switch {
+	case p.ranOnce(a):
 		standing = done
+	case standing == away && !isDisconnected(p.view.Node(a.NodeID)):
+		standing = kept // no other allocation takes its slot, so the plan need not wait for its report
 	}
 	switch standing {
 	case done, spent:

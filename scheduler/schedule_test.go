@@ -546,7 +546,7 @@ func lostAfter(d time.Duration) func(*cluster.Job) {
 }
 
 // A disconnected node's allocations become unknown and others take their slots.
-// When the node returns, those go whose replacement runs.
+// When the node returns, nothing is stopped before its client has reported. Then the replacements go.
 func TestDisconnectedAndBack(t *testing.T) {
 	c, n1, job := running(t, "web", cluster.JobService, 2, lostAfter(time.Minute))
 	n2 := c.node("n2")
@@ -565,10 +565,12 @@ func TestDisconnectedAndBack(t *testing.T) {
 
 	c.now = c.now.Add(30 * time.Second)
 	c.status(n1, cluster.NodeReady)
+	c.settle()
+	must.Len(t, 4, c.wanted(job))
 	c.run()
-	must.Eq(t, []cluster.NodeID{n2, n2}, nodesOf(c.wanted(job)))
+	must.Eq(t, []cluster.NodeID{n1, n1}, nodesOf(c.wanted(job)))
 	for _, a := range away {
-		must.Eq(t, cluster.DescReconnected, c.alloc(a.ID).DesiredDescription)
+		must.Eq(t, cluster.DescOriginalReturned, c.alloc(c.alloc(a.ID).NextAllocation).DesiredDescription)
 	}
 }
 
@@ -580,6 +582,7 @@ func TestReconnectedIsWorthMoreThanPending(t *testing.T) {
 	c.settle()
 	must.Len(t, 2, c.wanted(job))
 	c.status(n1, cluster.NodeReady)
+	c.report(c.statusReport(c.allocs(job, on(n1))[0], cluster.ClientRunning))
 	c.settle()
 	must.Eq(t, []cluster.NodeID{n1}, nodesOf(c.wanted(job)))
 }

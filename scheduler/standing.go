@@ -17,7 +17,8 @@ const (
 	owed
 	// done: its work is complete. It holds its slot for good.
 	done
-	// spent: it ended and reached cluster.MaxReschedules. It holds its slot.
+	// spent: it ended and is not placed again: it reached cluster.MaxReschedules, or its group has
+	// Disconnect.NoReplace and nothing confirms its end. It holds its slot.
 	spent
 	// kept: it runs or starts.
 	kept
@@ -25,7 +26,7 @@ const (
 	migrating
 	// lost: its node is down, gone, or disconnected for longer than LostAfter.
 	lost
-	// away: its node is disconnected.
+	// away: its node is disconnected, or is back and its client has not reported it yet.
 	away
 	// ended: it ended unexpectedly. The plan places it again.
 	ended
@@ -54,27 +55,33 @@ func (v jobView) stand(g *cluster.TaskGroup, a *cluster.Allocation) (s standing,
 	node := v.view.Node(a.NodeID)
 	switch {
 	case a.ServerTerminal():
-		return v.standStopped(a), isDead(node) && !a.ClientTerminal()
+		return v.standStopped(g, a), isDead(node) && !a.ClientTerminal()
 	case a.ClientTerminal() && a.Canary() && a.Marked() && a.NextAllocation == "":
 		return migrating, false
 	case a.ClientTerminal():
 		return v.standEnded(a), false
 	case v.isLost(g, a, node) && a.Marked():
 		return migrating, true
+	case v.isLost(g, a, node) && g.Disconnect.NoReplace:
+		return spent, true
 	case v.isLost(g, a, node):
 		return lost, true
 	case isDisconnected(node):
 		return away, false
 	case a.Marked():
 		return migrating, false
+	case v.isReturning(a):
+		return away, false
 	}
 	return kept, false
 }
 
-func (v jobView) standStopped(a *cluster.Allocation) standing {
+func (v jobView) standStopped(g *cluster.TaskGroup, a *cluster.Allocation) standing {
 	switch {
 	case v.isRetained(a):
 		return done
+	case isHeld(g, a):
+		return spent
 	case a.NextAllocation == "" && cluster.ReplacedAfter(a.DesiredDescription):
 		return owed
 	}
@@ -93,29 +100,6 @@ func (v jobView) standEnded(a *cluster.Allocation) standing {
 		return spent
 	}
 	return ended
-}
-
-// isDead reports whether no client will report about the node's allocations.
-func isDead(n *cluster.Node) bool { return n == nil || n.Status == cluster.NodeDown }
-
-func isDisconnected(n *cluster.Node) bool { return n != nil && n.Status == cluster.NodeDisconnected }
-
-// isLost reports whether an allocation that has not ended is lost because of its node.
-func (v jobView) isLost(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) bool {
-	if !isDisconnected(node) {
-		return isDead(node)
-	}
-	return a.ClientStatus == cluster.ClientPending || g.Disconnect.LostAfter == 0 ||
-		!v.now.Before(lostAt(g, a, node))
-}
-
-// lostAt is when an allocation on a disconnected node counts as lost.
-func lostAt(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) time.Time {
-	since := node.StatusChangedAt
-	if since.IsZero() {
-		since = a.ModifyTime
-	}
-	return since.Add(g.Disconnect.LostAfter)
 }
 
 // isRetained reports whether a stopped allocation keeps its slot: a batch allocation that a
@@ -165,25 +149,12 @@ func (v jobView) holds(a *cluster.Allocation) bool {
 	case a.Canary() || v.group(a) == nil:
 		return false
 	case a.ServerTerminal():
-		return v.isRetained(a)
+		return v.isRetained(a) || isHeld(v.group(a), a)
 	case a.ClientTerminal():
 		s := v.standEnded(a)
 		return s == done || s == spent
 	case a.ClientStatus == cluster.ClientUnknown:
-		return v.view.Node(a.NodeID).Reachable()
+		return v.view.Node(a.NodeID).Reachable() || awaitsSlot(v.group(a), a)
 	}
 	return true
-}
-
-// successorRuns reports whether the last of the allocation's successive replacements runs.
-func (v jobView) successorRuns(a *cluster.Allocation) bool {
-	next := v.view.Alloc(a.NextAllocation)
-	for range cluster.MaxReschedules { // bounds a damaged chain that forms a circle
-		if next == nil || next.NextAllocation == "" {
-			break
-		}
-		next = v.view.Alloc(next.NextAllocation)
-	}
-	return next != nil && next.DesiredStatus == cluster.DesiredRun && next.ClientStatus == cluster.ClientRunning &&
-		v.view.Node(next.NodeID).Reachable()
 }

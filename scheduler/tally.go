@@ -66,13 +66,14 @@ func (t *tally) add(a *cluster.Allocation, n int) {
 	}
 }
 
-// leave frees the slot of a stopped allocation. Marked sysbatch allocations, and marked
-// batch allocations without a replacement, keep their slot.
+// leave frees the slot of a stopped allocation. Marked sysbatch allocations, marked batch allocations
+// without a replacement, and lost and unknown ones that no other may replace keep their slot.
 func (t *tally) leave(s cluster.PlanStop, a *cluster.Allocation) {
 	if !t.holds(a) {
 		return
 	}
-	forGood := s.Migrate && t.isSameWork(a) && (isStopOnly(a) || a.JobType() == cluster.JobSysBatch)
+	forGood := s.Migrate && t.isSameWork(a) && (isStopOnly(a) || a.JobType() == cluster.JobSysBatch) ||
+		(s.Unknown || s.Lost && s.Description == cluster.DescLost) && awaitsSlot(t.group(a), a)
 	if forGood {
 		return
 	}

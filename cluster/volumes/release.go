@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"time"
@@ -26,7 +27,7 @@ func (e Expiry) Passed(now time.Time) bool { return !e.At.IsZero() && !now.Befor
 // If a second user could damage the volume, the claim is freed when the node must have stopped the
 // allocation: see [cluster.StoppedByNodeAt]. The node counts from the last answered
 // heartbeat. The state does not contain heartbeats. It contains the time when the servers marked the
-// node down, or when its row was deleted, and this is later than the heartbeat. All leaders count from that time, so a new leader continues. If a second user
+// node disconnected or down, or when its row was deleted, and this is later than the heartbeat. All leaders count from that time, so a new leader continues. If a second user
 // does no harm, the claim is freed when the allocation is lost.
 func ExpiryOf(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.Node) Expiry {
 	if node.Reachable() {
@@ -38,7 +39,7 @@ func ExpiryOf(c *cluster.VolumeClaim, alloc *cluster.Allocation, node *cluster.N
 	}
 	since, stopTime := c.NodeGoneAt, c.NodeStopTime
 	if node != nil {
-		since, stopTime = node.StatusChangedAt, alloc.StopTimeOn(node)
+		since, stopTime = cmp.Or(node.AwaySince, node.StatusChangedAt), alloc.StopTimeOn(node)
 	}
 	if !exclusive(c) {
 		if alloc.ClientTerminal() {

@@ -242,7 +242,8 @@ func jobFields(j *cluster.Job) []field {
 
 func groupFields(g *cluster.TaskGroup) []field {
 	return []field{
-		{"Count", strconv.Itoa(g.Count)}, {"LostAfter", durationText(g.Disconnect.LostAfter)},
+		{"Count", strconv.Itoa(g.Count)}, {"KeepReplacement", flagText(g.Disconnect.KeepReplacement)},
+		{"LostAfter", durationText(g.Disconnect.LostAfter)}, {"NoReplace", flagText(g.Disconnect.NoReplace)},
 		{"NodeClasses", strings.Join(g.NodeClasses, ", ")}, {"ShutdownDelay", durationText(g.ShutdownDelay)},
 		{"StopOnClientAfter", durationText(g.Disconnect.StopOnClientAfter)},
 	}
@@ -286,6 +287,14 @@ func durationText(d time.Duration) string {
 		return ""
 	}
 	return d.String()
+}
+
+// flagText is empty for false, which is the same as none.
+func flagText(set bool) string {
+	if !set {
+		return ""
+	}
+	return strconv.FormatBool(set)
 }
 
 // union returns the names in either list, sorted.

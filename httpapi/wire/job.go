@@ -75,8 +75,10 @@ type TaskGroup struct {
 	// MaxClientDisconnect is an old name for Disconnect.LostAfter.
 	MaxClientDisconnect *time.Duration `json:",omitempty"`
 	// StopAfterClientDisconnect is an old name for Disconnect.StopOnClientAfter.
-	StopAfterClientDisconnect *time.Duration    `json:",omitempty"`
-	Meta                      map[string]string `json:",omitempty"`
+	StopAfterClientDisconnect *time.Duration `json:",omitempty"`
+	// PreventRescheduleOnLost is an old name for a Disconnect.Replace of false.
+	PreventRescheduleOnLost *bool             `json:",omitempty"`
+	Meta                    map[string]string `json:",omitempty"`
 	// Networks other than the host's, and ports, are refused.
 	Networks []*Network `json:",omitempty"`
 	// Volumes are what each allocation needs, by name.
@@ -174,17 +176,6 @@ type EphemeralDisk struct {
 	Sticky  *bool
 	Migrate *bool
 	SizeMB  *int64
-}
-
-// Disconnect is how a group behaves when its node is out of touch.
-type Disconnect struct {
-	// LostAfter and StopOnClientAfter are in nanoseconds.
-	LostAfter         *time.Duration
-	StopOnClientAfter *time.Duration `json:",omitempty"`
-	// Replace and Reconcile are not read. In an answer they are what the scheduler does: it replaces the
-	// allocations, and later keeps the healthiest.
-	Replace   *bool
-	Reconcile *string
 }
 
 // JobListStub is a job in a list.
@@ -340,12 +331,7 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 	if !job.EveryNode() {
 		w.ReschedulePolicy = rescheduling()
 	}
-	if d := g.Disconnect; d != (cluster.DisconnectStrategy{}) {
-		w.Disconnect = &Disconnect{LostAfter: new(d.LostAfter), Replace: new(true), Reconcile: new(bestScore)}
-		if d.StopOnClientAfter != 0 {
-			w.Disconnect.StopOnClientAfter = new(d.StopOnClientAfter)
-		}
-	}
+	w.Disconnect = newDisconnect(g.Disconnect)
 	w.Volumes = newVolumeRequests(g.Volumes)
 	for _, t := range g.Tasks {
 		if t != nil {

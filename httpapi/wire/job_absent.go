@@ -64,6 +64,3 @@ func rescheduling() *ReschedulePolicy {
 		DelayFunction: new("constant"), MaxDelay: new(time.Duration(0)), Unlimited: new(false),
 	}
 }
-
-// bestScore keeps the healthiest of an allocation and its replacement.
-const bestScore = "best_score"

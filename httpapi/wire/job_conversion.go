@@ -93,7 +93,6 @@ func (c *conversion) warn(format string, args ...any) {
 func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	g := &cluster.TaskGroup{
 		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), ShutdownDelay: orZero(w.ShutdownDelay), Meta: w.Meta,
-		Disconnect: cluster.DisconnectStrategy{LostAfter: orZero(w.MaxClientDisconnect), StopOnClientAfter: orZero(w.StopAfterClientDisconnect)},
 	}
 	if err := c.healthChecks(w); err != nil {
 		return nil, err
@@ -109,11 +108,8 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	if w.Count != nil {
 		g.Count = *w.Count
 	}
-	if w.Disconnect != nil && w.Disconnect.LostAfter != nil {
-		g.Disconnect.LostAfter = *w.Disconnect.LostAfter
-	}
-	if w.Disconnect != nil && w.Disconnect.StopOnClientAfter != nil {
-		g.Disconnect.StopOnClientAfter = *w.Disconnect.StopOnClientAfter
+	if g.Disconnect, err = c.disconnect(w); err != nil {
+		return nil, err
 	}
 	if d := w.EphemeralDisk; d != nil {
 		g.EphemeralDisk = cluster.EphemeralDisk{Sticky: orZero(d.Sticky), Migrate: orZero(d.Migrate), SizeMB: orZero(d.SizeMB)}

@@ -332,8 +332,17 @@ func TestJob_FromRegistration(t *testing.T) {
 		"health by hand":                  {job: group(`,"Migrate":{"HealthCheck":"manual"}}]}`), err: `Task group "g": Migrate.HealthCheck "manual" is not supported: the states of the tasks decide about health; write "task_states"`},
 		"health by hand in an update":     {job: group(`}],"Update":{"HealthCheck":"manual"}}`), err: `Task group "g": Update.HealthCheck "manual" is not supported: the states of the tasks decide about health; write "task_states"`},
 		"an old word":                     {job: group(`,"MaxClientDisconnect":5}]}`), check: func(j *cluster.Job) { must.Eq(t, 5, j.TaskGroups[0].Disconnect.LostAfter) }},
-		"both words":                      {job: group(`,"MaxClientDisconnect":5,"Disconnect":{"LostAfter":6}}]}`), check: func(j *cluster.Job) { must.Eq(t, 6, j.TaskGroups[0].Disconnect.LostAfter) }},
-		"anywhere":                        {job: group(`}],"Datacenters":["dc1","*"]}`), check: func(j *cluster.Job) { must.SliceEmpty(t, j.Datacenters) }},
+		"the third old word":              {job: group(`,"PreventRescheduleOnLost":true}]}`), check: func(j *cluster.Job) { must.True(t, j.TaskGroups[0].Disconnect.NoReplace) }},
+		"the block over the old word": {
+			job:   group(`,"PreventRescheduleOnLost":true,"Disconnect":{"Replace":true}}]}`),
+			check: func(j *cluster.Job) { must.False(t, j.TaskGroups[0].Disconnect.NoReplace) },
+		},
+		"another way to reconcile": {
+			job: group(`,"Disconnect":{"Reconcile":"none"}}]}`),
+			err: `Task group "g": Reconcile "none" of Disconnect is none of keep_original, keep_replacement, best_score and longest_running`,
+		},
+		"both words": {job: group(`,"MaxClientDisconnect":5,"Disconnect":{"LostAfter":6}}]}`), check: func(j *cluster.Job) { must.Eq(t, 6, j.TaskGroups[0].Disconnect.LostAfter) }},
+		"anywhere":   {job: group(`}],"Datacenters":["dc1","*"]}`), check: func(j *cluster.Job) { must.SliceEmpty(t, j.Datacenters) }},
 		"devices": {
 			job:   `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"GPU":500,"Devices":[{"Name":"nvidia/gpu/a100","Count":2},{"Name":"gpu"}]}}]}]}`,
 			check: func(j *cluster.Job) { must.Eq(t, 3500, j.TaskGroups[0].Tasks[0].Resources.GPU) },

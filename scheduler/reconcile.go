@@ -1,0 +1,68 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// reconcile stops one of each two allocations of which one came back and the other replaces it, if the
+// group has a surplus. It returns the surplus that is left. A pair whose replacement is kept, and does
+// not run yet, stays for now: the report that it runs makes the next evaluation.
+func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left int) {
+	if p.view.ClusterVersion() < cluster.VersionOfConfirmation {
+		return surplus
+	}
+	stops := map[cluster.AllocID]string{}
+	for _, original := range s.kept {
+		next := p.lastSuccessor(original)
+		if surplus <= 0 || next == nil || stops[original.ID] != "" || !slices.Contains(s.kept, next) {
+			continue
+		}
+		surplus--
+		switch runs := p.runs(next); {
+		case p.keepsReplacement(g, original) && !runs:
+		case p.keepsReplacement(g, original), runs && original.ClientStatus != cluster.ClientRunning:
+			stops[original.ID] = cluster.DescReconnected
+		default:
+			stops[next.ID] = cluster.DescOriginalReturned
+		}
+	}
+	s.kept = slices.DeleteFunc(s.kept, func(a *cluster.Allocation) bool {
+		if stops[a.ID] != "" {
+			p.draft.stop(a, stops[a.ID])
+		}
+		return stops[a.ID] != ""
+	})
+	return surplus
+}
+
+// keepsReplacement reports whether the replacement of an allocation that came back is kept. On a node that
+// drains or is ineligible the original would have to leave.
+func (v jobView) keepsReplacement(g *cluster.TaskGroup, original *cluster.Allocation) bool {
+	n := v.view.Node(original.NodeID)
+	return g.Disconnect.KeepReplacement || n.Draining() || n == nil || n.SchedulingEligibility == cluster.NodeIneligible
+}
+
+// successorRuns reports whether the last of the allocation's successive replacements runs.
+func (v jobView) successorRuns(a *cluster.Allocation) bool {
+	next := v.lastSuccessor(a)
+	return next != nil && v.runs(next)
+}
+
+// lastSuccessor returns the last of the allocation's successive replacements, or nil.
+func (v jobView) lastSuccessor(a *cluster.Allocation) *cluster.Allocation {
+	next := v.view.Alloc(a.NextAllocation)
+	for range cluster.MaxReschedules { // bounds a damaged chain that forms a circle
+		if next == nil || next.NextAllocation == "" {
+			break
+		}
+		next = v.view.Alloc(next.NextAllocation)
+	}
+	return next
+}
+
+// runs reports whether the allocation runs on a node that the servers reach.
+func (v jobView) runs(a *cluster.Allocation) bool {
+	return a.DesiredStatus == cluster.DesiredRun && a.ClientStatus == cluster.ClientRunning && v.view.Node(a.NodeID).Reachable()
+}
