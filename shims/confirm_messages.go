@@ -31,10 +31,11 @@ func (m *ConfirmStops) check() error {
 }
 
 func (m *ConfirmStops) apply(txn *statestore.Txn) Response {
+	required := heldEvals(txn, m.At, m.Nodes...)
 	for _, id := range m.Nodes {
 		txn.ConfirmStops(id, m.At)
 	}
-	return ChangeApplied{}
+	return done(evaluate(txn, nil, required))
 }
 
 // ConfirmDrain confirms, on the request of an operator, that no task of an ended drain runs on its node.
@@ -52,7 +53,14 @@ func (*ConfirmDrain) needs() cluster.Version  { return cluster.VersionOfConfirma
 func (*ConfirmDrain) check() error            { return nil }
 
 func (m *ConfirmDrain) apply(txn *statestore.Txn) Response {
+	var required []*cluster.Evaluation
+	if d := txn.State().DrainRecord(m.Drain); d != nil {
+		required = heldEvals(txn, m.At, d.NodeID)
+	}
 	confirmed, err := txn.ConfirmDrain(m.Drain, m.By, m.At)
+	if err == nil {
+		_, err = evaluate(txn, nil, required)
+	}
 	if err != nil {
 		return Refused{Err: err}
 	}

@@ -73,6 +73,20 @@ func nodeEvals(txn *statestore.Txn, at time.Time, nodes ...cluster.NodeID) (eval
 	return evals
 }
 
+// heldEvals are the evaluations that confirmations on nodes may require: of the jobs with allocations that
+// keep their slots until their ends are confirmed. The transaction has not written the confirmations yet.
+func heldEvals(txn *statestore.Txn, at time.Time, nodes ...cluster.NodeID) (evals []*cluster.Evaluation) {
+	v := txn.State().WorkView()
+	for _, id := range nodes {
+		for a := range txn.State().DrainView().Unconfirmed(id) {
+			if scheduler.IsHeld(v, a) {
+				evals = append(evals, scheduler.AllocEval(v, a.ID, cluster.TriggerNodeUpdate, at, "")...)
+			}
+		}
+	}
+	return evals
+}
+
 // reportEvals are the evaluations that reports require. The transaction has not written the
 // reports yet. The time of the newest report is the time of the evaluations.
 func reportEvals(txn *statestore.Txn, reports []cluster.AllocReport) []*cluster.Evaluation {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -62,7 +63,9 @@ func (m *NodeDeregister) apply(txn *statestore.Txn) Response {
 	return NodesDeregistered{Missing: missing, Evals: evals}
 }
 
-// NodeUpdateStatus sets a node's status.
+// NodeUpdateStatus sets a node's status. From [cluster.VersionOfConfirmation] on, the status
+// disconnected means that the node sends no heartbeats. The FSM then writes the status of
+// [scheduler.AwayStatus], which is disconnected or down.
 type NodeUpdateStatus struct {
 	At     time.Time
 	Node   cluster.NodeID
@@ -77,12 +80,15 @@ func (*NodeUpdateStatus) responds(ChangeApplied) {}
 func (m *NodeUpdateStatus) check() error         { return checkEvals(m.Evals) }
 
 func (m *NodeUpdateStatus) apply(txn *statestore.Txn) Response {
-	before := txn.State().Node(m.Node)
-	if err := txn.UpdateNodeStatus(m.Node, m.Status, m.At); err != nil {
+	before, status := txn.State().Node(m.Node), m.Status
+	if status == cluster.NodeDisconnected && txn.State().ClusterVersion() >= cluster.VersionOfConfirmation {
+		status, _ = scheduler.AwayStatus(txn.State().WorkView(), m.Node, m.At)
+	}
+	if err := txn.UpdateNodeStatus(m.Node, status, m.At); err != nil {
 		return Refused{Err: err}
 	}
 	var required []*cluster.Evaluation
-	if before.Status != m.Status {
+	if before.Status != status {
 		required = nodeEvals(txn, m.At, m.Node)
 	}
 	return done(evaluate(txn, m.Evals, required))

@@ -73,6 +73,9 @@ func (t *Txn) UpdateNodeStatus(id cluster.NodeID, status cluster.NodeStatus, at 
 	after := touchNode(before, at, t.rows.written.index)
 	if status != before.Status {
 		changeStatus(after, status, at.UTC(), t.rows.written.index)
+		if status == cluster.NodeReady && before.Status == cluster.NodeDisconnected && versionIn(t.rows.tables) >= cluster.VersionOfConfirmation {
+			after.AppendEvent(event(cluster.SubsystemCluster, cluster.EventHeartbeatReregister, at.UTC()), t.rows.written.index)
+		}
 		after.AwaySince = awaySince(t.rows.tables, before, after)
 	}
 	t.rows.putNode(before, after)

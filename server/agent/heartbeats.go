@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -210,26 +211,56 @@ func (h *heartbeats) step() ([]heartbeat.Change, time.Time) {
 	return h.timers.Step(now)
 }
 
+// awaitInterval is how often the leader checks whether a disconnected node is down: its last awaited
+// allocation may end before its time, such as one of a job that an operator stops.
+const awaitInterval = 5 * time.Second
+
 // write writes a change of status and reports the outcome to the timers.
 func (h *heartbeats) write(ctx context.Context, c heartbeat.Change) {
+	request, until := h.due(c)
 	var err error
-	if n := h.server.Store().Snapshot().Node(c.Node); n == nil || n.Status != c.Status {
-		_, err = h.server.Requests().UpdateNodeStatus(ctx, c.Node, c.Status)
+	if request != "" {
+		_, err = h.server.Requests().UpdateNodeStatus(ctx, c.Node, request)
+		_, until = h.due(c)
 	}
 	gone := errors.Is(err, statestore.ErrNodeNotFound)
-	switch {
-	case err == nil:
-		h.logger.Info("changed a node's status by its heartbeats", "node", c.Node, "status", c.Status)
-	case !gone:
-		h.logger.Warn("writing the status of a node failed", "node", c.Node, "status", c.Status, "error", err)
+	switch n := h.server.Store().Snapshot().Node(c.Node); {
+	case request == "" || gone:
+	case err != nil:
+		h.logger.Warn("writing the status of a node failed", "node", c.Node, "status", request, "error", err)
+	case n != nil:
+		h.logger.Info("changed a node's status by its heartbeats", "node", c.Node, "status", n.Status)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.timers == nil {
 		return
 	}
-	h.timers.WriteDone(c, err == nil || gone, time.Now())
+	now := time.Now()
+	if again := now.Add(awaitInterval); err == nil && !until.IsZero() {
+		if until.Before(again) {
+			again = until
+		}
+		h.timers.Await(c, again, now)
+	} else {
+		h.timers.WriteDone(c, err == nil || gone, now)
+	}
 	h.signal()
+}
+
+// due returns the status to request for a change, or "" if the node has it. until is when the node is due
+// again, or zero. The FSM decides between disconnected and down, in the state of the apply.
+func (h *heartbeats) due(c heartbeat.Change) (request cluster.NodeStatus, until time.Time) {
+	state := h.server.Store().Snapshot()
+	request, status := c.Status, c.Status
+	if c.Status == cluster.NodeDown && state.ClusterVersion() >= cluster.VersionOfConfirmation {
+		request = cluster.NodeDisconnected
+		status, until = scheduler.AwayStatus(state.WorkView(), c.Node, time.Now())
+	}
+	if n := state.Node(c.Node); n != nil && n.Status == status {
+		return "", until
+	}
+	return request, until
 }
 
 func (h *heartbeats) signal() {

@@ -119,6 +119,95 @@ func TestHeartbeats_missedAndReceivedAgain(t *testing.T) {
 	})
 }
 
+// raise raises the cluster version to v.
+func (h *memoryServers) raise(v cluster.Version) {
+	for next := cluster.MinVersion + 1; next <= v; next++ {
+		result.Of(h.writers[h.leader()].RaiseVersion(h.t.Context(), next)).OK(h.t)
+	}
+}
+
+// runAwaited registers a job whose allocations are awaited, and reports that they run.
+func (h *memoryServers) runAwaited(name string, count int, lostAfter time.Duration) {
+	ctx, w := h.t.Context(), h.writers[h.leader()]
+	_, err := w.RegisterJob(ctx, &cluster.Job{ID: cluster.JobID(name), Namespace: "default", Type: cluster.JobService, Priority: 50, TaskGroups: []*cluster.TaskGroup{{
+		Name: "g", Count: count, Disconnect: cluster.DisconnectStrategy{LostAfter: lostAfter}, Tasks: []*cluster.Task{{Name: "t"}},
+	}}}, nil)
+	must.NoError(h.t, err)
+	time.Sleep(time.Second)
+	synctest.Wait()
+	var reports []cluster.AllocReport
+	for a := range w.server.Store().Snapshot().Allocs() {
+		reports = append(reports, cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: cluster.ClientRunning, At: time.Now()})
+	}
+	_, err = w.ReportAllocs(ctx, reports)
+	must.NoError(h.t, err)
+}
+
+// Bug: no server wrote the status disconnected, so LostAfter had no effect. Now a silent node with an
+// awaited allocation is disconnected, becomes down when the time is over, also under a new leader, and
+// its loss of contact stays the first one.
+func TestHeartbeats_disconnected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 3)
+		first := h.leader()
+		h.raise(cluster.MaxVersion)
+		h.register(2)
+		h.runAwaited("web", 2, 5*time.Minute)
+		node := func() *cluster.Node { return h.servers[h.leader()].Store().Snapshot().Node(nodeID(0)) }
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDisconnected: 2}, h.statuses())
+		since := node().AwaySince
+		must.False(t, since.IsZero())
+
+		result.Of(h.writers[first].Heartbeat(t.Context(), nodeID(1))).OK(t)
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDisconnected: 1, cluster.NodeReady: 1}, h.statuses())
+		must.NoError(t, h.servers[first].Shutdown())
+		second := h.leader()
+		for until := since.Add(5 * time.Minute); time.Now().Before(until.Add(-5 * time.Second)); time.Sleep(5 * time.Second) {
+			result.Of(h.writers[second].Heartbeat(t.Context(), nodeID(1))).OK(t)
+			must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDisconnected: 1, cluster.NodeReady: 1}, h.statuses())
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		must.Eq(t, cluster.NodeDown, node().Status)
+		must.Eq(t, since, node().AwaySince)
+	})
+}
+
+// A disconnected node becomes down when nothing on it is awaited any more.
+func TestHeartbeats_nothingAwaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 1)
+		h.leader()
+		h.raise(cluster.MaxVersion)
+		h.register(1)
+		h.runAwaited("web", 1, time.Hour)
+		time.Sleep(time.Minute)
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDisconnected: 1}, h.statuses())
+		_, err := h.writers[0].StopJob(t.Context(), cluster.JobKey{Namespace: "default", ID: "web"}, false)
+		must.NoError(t, err)
+		time.Sleep(2 * awaitInterval)
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 1}, h.statuses())
+	})
+}
+
+// Below the cluster version of confirmations a silent node is down.
+func TestHeartbeats_olderVersion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newMemoryServers(t, 1)
+		h.leader()
+		h.raise(cluster.VersionOfConfirmation - 1)
+		h.register(1)
+		h.runAwaited("web", 1, time.Hour)
+		time.Sleep(time.Minute)
+		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 1}, h.statuses())
+	})
+}
+
 // A new leader has no record of earlier heartbeats, so it waits for the longest TTL that a node may have.
 // Then it marks silent nodes down.
 func TestHeartbeats_aNewLeaderStartsAllTimers(t *testing.T) {

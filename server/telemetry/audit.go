@@ -154,11 +154,12 @@ func (a *auditor) countMarks(entry shims.Applied) {
 // countLost counts a node whose heartbeat was missed.
 func (a *auditor) countLost(entry shims.Applied) {
 	m, status := entry.Message.(*shims.NodeUpdateStatus)
-	if !status || m.At.Before(a.since) || m.Status != cluster.NodeDown && m.Status != cluster.NodeDisconnected {
+	if !status || m.At.Before(a.since) {
 		return
 	}
-	if n := entry.Before.Node(m.Node); n != nil && n.Status != m.Status {
-		a.t.series.heartbeats.WithLabelValues(string(m.Status)).Inc()
+	before, after := entry.Before.Node(m.Node), entry.After.Node(m.Node)
+	if before != nil && after != nil && before.Status != after.Status && !after.Reachable() {
+		a.t.series.heartbeats.WithLabelValues(string(after.Status)).Inc()
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package heartbeat keeps a timer for each node, and returns the nodes that missed their next
+// # Properties Package heartbeat keeps a timer for each node, and returns the nodes that missed their next
 // heartbeat.
 //
 // [Timers] is a state machine: it does not block, sleep or read a clock. Its owner reports
@@ -14,6 +14,8 @@
 //   - A node that sends no heartbeat is marked down. The write is retried until it is applied or the
 //     node sends a heartbeat. If the node sends a heartbeat during the write, it is marked ready
 //     after the write.
+//   - A node that is written as disconnected keeps its timer ([Timers.Await]). When the timer expires, the
+//     node is due again: its owner writes down when no allocation on it is awaited any more.
 //   - The TTL grows with the number of nodes, so that all nodes together send at most
 //     [Options].MaxRate heartbeats a second. A random duration of up to the same length is added,
 //     so that nodes that start together do not send together.

@@ -11,7 +11,7 @@ import (
 // Change is a change of a node's status to write.
 type Change struct {
 	Node cluster.NodeID
-	// Status is [cluster.NodeDown] or [cluster.NodeReady].
+	// Status is [cluster.NodeDown] or [cluster.NodeReady]. The owner may write disconnected for down.
 	Status cluster.NodeStatus
 }
 
@@ -115,6 +115,20 @@ func (t *Timers) WriteDone(c Change, done bool, now time.Time) {
 		}
 		t.due.Set(c.Node, now.Add(t.options.RetryAfter))
 	}
+}
+
+// Await is WriteDone for a node that was written as disconnected: its timer expires again at the time,
+// unless the node sends a heartbeat before.
+func (t *Timers) Await(c Change, until, now time.Time) {
+	n := t.timers[c.Node]
+	if n == nil || n.state != writing || n.alive {
+		t.WriteDone(c, true, now)
+		return
+	}
+	t.noteCall(now)
+	t.writes--
+	n.until = until
+	t.arm(n)
 }
 
 // MaxPause is the longest time between two calls for which timers run. A longer time is a pause of
