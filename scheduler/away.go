@@ -20,7 +20,7 @@ func AwayStatus(v View, id cluster.NodeID, now time.Time) (status cluster.NodeSt
 	}
 	for a := range v.LiveAllocsByNode(id) {
 		state := jobView{view: v, job: v.Job(a.JobKey()), now: now}
-		if g := state.group(a); g != nil && !a.ServerTerminal() && !state.isLost(g, a, n) {
+		if g := state.group(a); g != nil && !state.isLost(g, a, n) {
 			if at := lostAt(g, a, n); at.After(until) {
 				until = at
 			}

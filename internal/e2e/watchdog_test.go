@@ -18,8 +18,8 @@ import (
 )
 
 // startQuick starts a site without nodes. Its server runs in this process, and expects heartbeats so often
-// that a client that reaches it renews a deadline of seconds.
-func startQuick(t *testing.T) *site {
+// that a client that reaches it renews a deadline of seconds. With a grace of patience no allocation is lost.
+func startQuick(t *testing.T, grace time.Duration) *site {
 	t.Helper()
 	needMachine(t)
 	s := &site{servers: &servers{t: t}, binary: filepath.Join(t.TempDir(), "nodedrain"), dir: t.TempDir()}
@@ -35,7 +35,7 @@ func startQuick(t *testing.T) *site {
 	must.NoError(t, err)
 	server, err := agent.New(agent.Config{
 		HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 1, Access: tokens,
-		Heartbeats: heartbeat.Options{MinTTL: 300 * time.Millisecond, Grace: patience}, // no allocation is lost
+		Heartbeats: heartbeat.Options{MinTTL: 300 * time.Millisecond, Grace: grace},
 	})
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, server.Stop()) })
@@ -53,7 +53,7 @@ func startQuick(t *testing.T) *site {
 //race:skip its programs do not have the detector
 func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	t.Parallel()
-	s := startQuick(t)
+	s := startQuick(t, patience)
 	n := s.newNode("n1", true, "")
 	s.begin(n)
 	id, kind, after, short := "web", "service", 8*time.Second, 2*time.Second

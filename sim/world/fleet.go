@@ -143,4 +143,9 @@ func (f *fleet) applied(a shims.Applied) {
 		return
 	}
 	setting.ChangedNodes(a, f.changed)
+	if m, is := a.Message.(*shims.NodeUpdateStatus); is {
+		if n := a.After.Node(m.Node); n != nil && n.Status == cluster.NodeDisconnected {
+			f.world.At(f.world.now, func() error { return f.await(m.Node, n.StatusChangedAt) })
+		}
+	}
 }

@@ -4,17 +4,17 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
-	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
-// heartbeat is how long the servers wait for a silent client before they set the status of its
-// node to down or disconnected.
+// heartbeat is how long the servers wait for a silent client before they write the status of its
+// node. The FSM decides between disconnected and down, as it does for the real servers.
 const heartbeat = 10 * time.Second
 
 // outage is a node whose client sends and receives nothing.
 type outage struct {
-	// status sets the node's status to down or disconnected, and later to ready again.
+	// status makes the node disconnected or down, and later ready again.
 	status *change
 	// permanent: the client never returns.
 	permanent bool
@@ -28,12 +28,8 @@ func (f *fleet) startOutage(by *fault) {
 	if !found || !w.Faults.drawStrike(by, target{}) {
 		return
 	}
-	status := cluster.NodeDown
-	if by.Name == scenario.NodeDisconnect {
-		status = cluster.NodeDisconnected
-	}
 	away := w.Faults.recordStrike(by, target{Words: []string{string(id)}})
-	o := f.silence(id, status)
+	o := f.silence(id)
 	if f.real != nil {
 		f.real.fails(id, by.Name)
 	}
@@ -58,14 +54,14 @@ func (f *fleet) pickNode(by *fault) (id cluster.NodeID, found bool) {
 }
 
 // silence makes the client of a node silent. The change in the result sets the node's status.
-func (f *fleet) silence(id cluster.NodeID, s cluster.NodeStatus) *outage {
+func (f *fleet) silence(id cluster.NodeID) *outage {
 	w := f.world
 	o := &outage{status: &change{operator: w.Operator}}
 	o.status.apply = func() shims.Message {
 		if !w.Truth().Node(id).Reachable() {
 			return nil
 		}
-		return w.Operator.Requests.NodeStatus(id, s, false)
+		return w.Operator.Requests.NodeStatus(id, cluster.NodeDisconnected, false)
 	}
 	o.status.revert = func() shims.Message {
 		if n := w.Truth().Node(id); n == nil || n.Reachable() || f.silent[id] != nil {
@@ -82,7 +78,7 @@ func (f *fleet) silence(id cluster.NodeID, s cluster.NodeStatus) *outage {
 func (f *fleet) cutOff(id cluster.NodeID) {
 	o := f.silent[id]
 	if o == nil {
-		o = f.silence(id, cluster.NodeDown)
+		o = f.silence(id)
 	}
 	o.permanent = true
 	f.world.At(f.world.now.Add(heartbeat), o.status.start)
@@ -101,4 +97,29 @@ func (f *fleet) endOutage(id cluster.NodeID, o *outage) error {
 	}
 	f.changed(id)
 	return o.status.end()
+}
+
+// await makes a node that is disconnected since a time down when none of its allocations is awaited any more,
+// as the timers of the real servers do.
+func (f *fleet) await(id cluster.NodeID, since time.Time) error {
+	w := f.world
+	disconnected := func() bool {
+		n := w.Truth().Node(id)
+		return n != nil && n.Status == cluster.NodeDisconnected && n.StatusChangedAt.Equal(since)
+	}
+	if !disconnected() {
+		return nil
+	}
+	status, until := scheduler.AwayStatus(w.Truth().WorkView(), id, w.Clock())
+	if status == cluster.NodeDisconnected {
+		w.At(w.now.Add(until.Sub(w.Clock())), func() error { return f.await(id, since) })
+		return nil
+	}
+	w.Operator.sendUntilApplied(func() shims.Message {
+		if !disconnected() {
+			return nil
+		}
+		return w.Operator.Requests.NodeStatus(id, cluster.NodeDisconnected, false)
+	})
+	return nil
 }

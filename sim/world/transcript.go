@@ -130,7 +130,7 @@ func (t *Transcript) changes(a shims.Applied) {
 	case *shims.Collect:
 		t.collected(a)
 	case *shims.NodeUpdateStatus:
-		t.nodeLine("node ", m.Node, " %s", m.Status)
+		t.nodeLine("node ", m.Node, " %s", a.After.Node(m.Node).Status)
 	case *shims.NodeUpdateEligibility:
 		t.nodeLine("node ", m.Node, " %s", m.Eligibility)
 	case *shims.NodeRegister:

@@ -1,6 +1,7 @@
 package claimed
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -172,10 +173,12 @@ func (j *Judge) status(now time.Time, a shims.Applied, id cluster.NodeID) {
 }
 
 func (j *Judge) note(now time.Time, id cluster.NodeID, gone bool) {
-	if gone {
-		j.gone[id] = now
-	} else {
+	_, before := j.gone[id]
+	switch {
+	case !gone:
 		delete(j.gone, id)
+	case !before: // a disconnected node may become down
+		j.gone[id] = now
 	}
 }
 
@@ -200,7 +203,7 @@ func (j *Judge) frees(now time.Time, a shims.Applied, c cluster.ClaimChange, at 
 		j.report(now, FreedEarly, c.Node, c.Claim.Alloc, "%s: the node is %s", c.Claim.Volume, n.Status)
 		return
 	default:
-		since = n.StatusChangedAt
+		since = cmp.Or(n.AwaySince, n.StatusChangedAt)
 	}
 	g := alloc.Job.Group(alloc.TaskGroup)
 	needs := g.ShutdownDelay + margin + g.Disconnect.StopOnClientAfter

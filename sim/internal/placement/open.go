@@ -92,6 +92,13 @@ func (p *plan) onUnreachableNode(a *cluster.Allocation) bool {
 	return runs(a) && !opinion.Reachable(p.after.Node(a.NodeID))
 }
 
+// awaitsReport reports whether a report makes the evaluation that may end a surplus with the allocation: its
+// node is back and its client has not reported it, or it has not started and replaces one that runs.
+func (p *plan) awaitsReport(a *cluster.Allocation) bool {
+	previous := p.after.Alloc(a.PreviousAllocation)
+	return a.ClientStatus == "unknown" || a.ClientStatus == "pending" && previous != nil && runs(previous)
+}
+
 // canariesToReplace counts the canaries that do not run and have no replacement. Their slots are
 // not part of the count of the group.
 func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
@@ -131,7 +138,7 @@ func (p *plan) judgeSurplus(s *slots) {
 	var last *cluster.Allocation
 	for _, a := range s.held {
 		switch {
-		case p.onUnreachableNode(a):
+		case p.onUnreachableNode(a), runs(a) && p.awaitsReport(a):
 		case runs(a):
 			running, last = running+1, a
 		case a.ModifyIndex > p.snapshot: // its end came after the state of the plan, and no evaluation follows
