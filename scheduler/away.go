@@ -58,8 +58,8 @@ func lostAt(g *cluster.TaskGroup, a *cluster.Allocation, node *cluster.Node) tim
 // isReturning reports whether the node of an unknown allocation is back, and its client has not reported
 // the allocation yet. A plan does not stop it before the report, which decides what runs. Below the
 // cluster version of confirmations it counts as one that runs.
-func (v jobView) isReturning(a *cluster.Allocation) bool {
-	return a.ClientStatus == cluster.ClientUnknown && v.view.ClusterVersion() >= cluster.VersionOfConfirmation
+func isReturning(v View, a *cluster.Allocation) bool {
+	return a.ClientStatus == cluster.ClientUnknown && v.ClusterVersion() >= cluster.VersionOfConfirmation
 }
 
 // awaitsSlot reports whether an allocation on a disconnected node keeps its slot: its group places no

@@ -64,18 +64,18 @@ func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation
 	case migrating:
 		s.marked = append(s.marked, marked{a, lose})
 	case away:
-		p.sortAway(g, s, a)
+		disconnected := isDisconnected(p.view.Node(a.NodeID))
+		if disconnected {
+			p.draft.await(g, a)
+		}
+		s.sortAway(g, a, disconnected)
 	case lost, ended, owed:
 		s.vacate(a)
 	}
 }
 
-// sortAway is sortSlot for an allocation on a node that is disconnected, or that has returned.
-func (p *planner) sortAway(g *cluster.TaskGroup, s *slots, a *cluster.Allocation) {
-	disconnected := isDisconnected(p.view.Node(a.NodeID))
-	if disconnected {
-		p.draft.await(g, a)
-	}
+// sortAway sorts an allocation on a node that is disconnected, or that has returned.
+func (s *slots) sortAway(g *cluster.TaskGroup, a *cluster.Allocation, disconnected bool) {
 	switch {
 	case !disconnected:
 		s.returning++

@@ -15,14 +15,14 @@ func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left i
 	}
 	stops := map[cluster.AllocID]string{}
 	for _, original := range s.kept {
-		next := p.lastSuccessor(original)
-		if surplus <= 0 || next == nil || stops[original.ID] != "" || !slices.Contains(s.kept, next) {
+		next := lastSuccessor(p.view, original)
+		if surplus <= 0 || next == nil || stops[original.ID] != "" || stops[next.ID] != "" || !s.keeps(next.ID) {
 			continue
 		}
 		surplus--
-		switch runs := p.runs(next); {
-		case p.keepsReplacement(g, original) && !runs:
-		case p.keepsReplacement(g, original), runs && original.ClientStatus != cluster.ClientRunning:
+		switch runs := runs(p.view, next); {
+		case keepsReplacement(p.view, g, original) && !runs:
+		case keepsReplacement(p.view, g, original), runs && original.ClientStatus != cluster.ClientRunning:
 			stops[original.ID] = cluster.DescReconnected
 		default:
 			stops[next.ID] = cluster.DescOriginalReturned
@@ -37,32 +37,37 @@ func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left i
 	return surplus
 }
 
+// keeps reports whether the allocation is one that runs or starts.
+func (s *slots) keeps(id cluster.AllocID) bool {
+	return slices.ContainsFunc(s.kept, func(a *cluster.Allocation) bool { return a.ID == id })
+}
+
 // keepsReplacement reports whether the replacement of an allocation that came back is kept. On a node that
 // drains or is ineligible the original would have to leave.
-func (v jobView) keepsReplacement(g *cluster.TaskGroup, original *cluster.Allocation) bool {
-	n := v.view.Node(original.NodeID)
+func keepsReplacement(v View, g *cluster.TaskGroup, original *cluster.Allocation) bool {
+	n := v.Node(original.NodeID)
 	return g.Disconnect.KeepReplacement || n.Draining() || n == nil || n.SchedulingEligibility == cluster.NodeIneligible
 }
 
 // successorRuns reports whether the last of the allocation's successive replacements runs.
 func (v jobView) successorRuns(a *cluster.Allocation) bool {
-	next := v.lastSuccessor(a)
-	return next != nil && v.runs(next)
+	next := lastSuccessor(v.view, a)
+	return next != nil && runs(v.view, next)
 }
 
 // lastSuccessor returns the last of the allocation's successive replacements, or nil.
-func (v jobView) lastSuccessor(a *cluster.Allocation) *cluster.Allocation {
-	next := v.view.Alloc(a.NextAllocation)
+func lastSuccessor(v View, a *cluster.Allocation) *cluster.Allocation {
+	next := v.Alloc(a.NextAllocation)
 	for range cluster.MaxReschedules { // bounds a damaged chain that forms a circle
 		if next == nil || next.NextAllocation == "" {
 			break
 		}
-		next = v.view.Alloc(next.NextAllocation)
+		next = v.Alloc(next.NextAllocation)
 	}
 	return next
 }
 
 // runs reports whether the allocation runs on a node that the servers reach.
-func (v jobView) runs(a *cluster.Allocation) bool {
-	return a.DesiredStatus == cluster.DesiredRun && a.ClientStatus == cluster.ClientRunning && v.view.Node(a.NodeID).Reachable()
+func runs(v View, a *cluster.Allocation) bool {
+	return a.DesiredStatus == cluster.DesiredRun && a.ClientStatus == cluster.ClientRunning && v.Node(a.NodeID).Reachable()
 }

@@ -70,7 +70,7 @@ func (v jobView) stand(g *cluster.TaskGroup, a *cluster.Allocation) (s standing,
 		return away, false
 	case a.Marked():
 		return migrating, false
-	case v.isReturning(a):
+	case isReturning(v.view, a):
 		return away, false
 	}
 	return kept, false

@@ -12,7 +12,7 @@ import (
 
 // registerAwaited registers a job of one allocation that the servers await for an hour. It waits until the
 // cluster has the version of the whole block.
-func (s *site) registerAwaited(id string, replace bool) {
+func registerAwaited(s *site, id string, replace bool) {
 	s.t.Helper()
 	kind, lostAfter, keep, one, quick, long := "service", time.Hour, "keep_original", 1, 100*time.Millisecond, time.Minute
 	group := api.NewTaskGroup("g", 1).AddTask(rawExec("obeys", s.script(obeys)))
@@ -25,7 +25,7 @@ func (s *site) registerAwaited(id string, replace bool) {
 }
 
 // nodeOf returns a node by its name, or nil.
-func (s *site) nodeOf(name string) *api.NodeListStub {
+func nodeOf(s *site, name string) *api.NodeListStub {
 	nodes, _, err := s.api.Nodes().List(nil)
 	if at := slices.IndexFunc(nodes, func(n *api.NodeListStub) bool { return n.Name == name }); err == nil && at >= 0 {
 		return nodes[at]
@@ -34,7 +34,7 @@ func (s *site) nodeOf(name string) *api.NodeListStub {
 }
 
 // awaitStatus waits until an allocation has a client status.
-func (s *site) awaitStatus(alloc, status string) {
+func awaitStatus(s *site, alloc, status string) {
 	s.t.Helper()
 	s.await(alloc+" "+status, func() bool {
 		a, _, err := s.api.Allocations().Info(alloc, nil)
@@ -44,21 +44,21 @@ func (s *site) awaitStatus(alloc, status string) {
 
 // freeze stops the client of a node and waits until the servers have an allocation on it as unknown. The
 // result continues the client.
-func (s *site) freeze(n *realNode, alloc string) (thaw func()) {
+func freeze(s *site, n *realNode, alloc string) (thaw func()) {
 	s.t.Helper()
 	process := n.client.Process
 	must.NoError(s.t, process.Signal(syscall.SIGSTOP))
 	s.t.Cleanup(func() { _ = process.Signal(syscall.SIGCONT) })
 	s.await(n.name+" disconnected", func() bool {
-		node := s.nodeOf(n.name)
+		node := nodeOf(s, n.name)
 		return node != nil && node.Status == "disconnected"
 	})
-	s.awaitStatus(alloc, "unknown")
+	awaitStatus(s, alloc, "unknown")
 	return func() { must.NoError(s.t, process.Signal(syscall.SIGCONT)) }
 }
 
 // replacementOf waits until the replacement of an allocation runs, and returns it.
-func (s *site) replacementOf(alloc string) (id string) {
+func replacementOf(s *site, alloc string) (id string) {
 	s.t.Helper()
 	s.await("the replacement", func() bool {
 		a, _, err := s.api.Allocations().Info(alloc, nil)
@@ -67,7 +67,7 @@ func (s *site) replacementOf(alloc string) (id string) {
 		}
 		return err == nil && id != "" && s.copies(id, "obeys") == 1
 	})
-	s.awaitStatus(id, "running")
+	awaitStatus(s, id, "running")
 	return id
 }
 
@@ -81,19 +81,19 @@ func TestNode_disconnected(t *testing.T) {
 	s := startQuick(t, 2*time.Second)
 	n1 := s.newNode("n1", true, "")
 	s.begin(n1)
-	s.registerAwaited("web", true)
-	s.registerAwaited("alone", false)
+	registerAwaited(s, "web", true)
+	registerAwaited(s, "alone", false)
 	original, alone := s.running("web", 1)[0].ID, s.running("alone", 1)[0].ID
 	s.begin(s.newNode("n2", true, ""))
-	s.await("the second node", func() bool { return s.nodeOf("n2") != nil })
+	s.await("the second node", func() bool { return nodeOf(s, "n2") != nil })
 
-	thaw := s.freeze(n1, original)
-	s.awaitStatus(alone, "unknown")
-	replacement := s.replacementOf(original)
+	thaw := freeze(s, n1, original)
+	awaitStatus(s, alone, "unknown")
+	replacement := replacementOf(s, original)
 	thaw()
-	s.awaitStatus(replacement, "complete")
+	awaitStatus(s, replacement, "complete")
 	for _, id := range []string{original, alone} {
-		s.awaitStatus(id, "running")
+		awaitStatus(s, id, "running")
 		must.Eq(t, 1, s.copies(id, "obeys"))
 		must.SliceLen(t, 1, s.noted(id, "obeys", "start"))
 		must.SliceEmpty(t, s.noted(id, "obeys", "term"))
@@ -101,8 +101,8 @@ func TestNode_disconnected(t *testing.T) {
 	must.Zero(t, s.copies(replacement, "obeys"))
 	must.SliceLen(t, 1, s.allocs("alone"))
 
-	node := s.nodeOf("n1").ID
-	thaw = s.freeze(n1, alone)
+	node := nodeOf(s, "n1").ID
+	thaw = freeze(s, n1, alone)
 	_, err := s.api.Nodes().UpdateDrainOpts(node, &api.DrainOptions{DrainSpec: &api.DrainSpec{}}, nil)
 	must.NoError(t, err)
 	must.Eq(t, 1, s.copies(alone, "obeys"))

@@ -56,10 +56,12 @@
 //
 // # Heartbeats
 //
-// The leader keeps a timer for every node that is not down: see package heartbeat. It marks a node
-// down when the timer expires, and ready at the node's next heartbeat. It starts a timer for each
-// node that an applied entry registers or makes ready, even if the caller of the write has
-// disconnected. A new leader starts all timers again.
+// The leader keeps a timer for every node that is not down: see package heartbeat. When the timer
+// expires, it writes the node as disconnected, and the FSM decides in the state of the apply whether
+// the node is disconnected or down: see [scheduler.AwayStatus]. A disconnected node keeps its timer,
+// until it is down. A node is ready at its next heartbeat. The leader starts a timer for each node
+// that an applied entry registers or makes ready, even if the caller of the write has disconnected.
+// A new leader starts all timers again.
 //
 // # The data directory
 //
