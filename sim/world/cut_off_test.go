@@ -34,7 +34,7 @@ func TestFaults_cutOff(t *testing.T) {
 		must.NotEq(t, 1, w.Leader())
 		must.Positive(t, when[completions](w))
 		must.Eq(t, cluster.NodeDown, w.State().Node("n2").Status)
-		must.Eq(t, cluster.NodeDisconnected, w.State().Node("n3").Status)
+		must.Eq(t, cluster.NodeDown, w.State().Node("n3").Status, must.Sprint("nothing on it is awaited"))
 		must.True(t, w.State().Node("n4").Reachable())
 		w.sameStates(t)
 	}

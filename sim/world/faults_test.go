@@ -68,6 +68,8 @@ func playDrain(t *testing.T, kind scenario.FaultKind, events []string) (*sim.Res
 		lines[1] += " clients=real"
 	}
 	switch {
+	case kind.Name == scenario.NodeDisconnect:
+		lines[3] += " lost-after=1h"
 	case kind.Devices:
 		lines[2] += " devices=gpu:2"
 		lines[3] += " devices=gpu:1"
