@@ -81,3 +81,59 @@ func TestConfirm_needsItsVersion(t *testing.T) {
 	_, err := shims.Encode(&shims.ConfirmStops{Nodes: make([]cluster.NodeID, shims.MaxConfirmedNodes+1)})
 	must.ErrorContains(t, err, "at most 100 nodes but found 101")
 }
+
+// Bug: a node that only the simulator could make disconnected. The FSM decides from the state of the apply;
+// below the version it writes what the entry contains, as an older server does.
+func TestFSM_DisconnectedNode(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		version   cluster.Version
+		lostAfter time.Duration
+		want      cluster.NodeStatus
+	}{
+		{cluster.VersionOfConfirmation - 1, 0, cluster.NodeDisconnected},
+		{cluster.VersionOfConfirmation, 0, cluster.NodeDown},
+		{cluster.VersionOfConfirmation, time.Hour, cluster.NodeDisconnected},
+	} {
+		h := twoOnOneNode(t)
+		h.apply(&shims.RaiseClusterVersion{Version: test.version})
+		awaits(h, func(d *cluster.DisconnectStrategy) { d.LostAfter = test.lostAfter })
+		h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDisconnected})
+		must.Eq(t, test.want, h.state().Node("n1").Status)
+	}
+}
+
+// An allocation that nothing replaces is placed again when an operator confirms its end: the confirmation
+// makes an evaluation.
+func TestFSM_ConfirmationOfHeldAllocations(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	h.apply(&shims.RaiseClusterVersion{Version: cluster.VersionOfConfirmation})
+	awaits(h, func(d *cluster.DisconnectStrategy) { d.NoReplace = true })
+	h.apply(
+		&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown},
+		&shims.EvalUpdate{Evals: []*cluster.Evaluation{jobEval("e2")}},
+	)
+	h.apply(&shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: jobEval("e2"), SnapshotIndex: h.state().Index(), Stops: []cluster.PlanStop{
+		{Alloc: "a0", Lost: true, Description: cluster.DescLost}, {Alloc: "a1", Lost: true, Description: cluster.DescLost},
+	}}})
+	must.Eq(t, cluster.ClientLost, h.state().Alloc("a0").ClientStatus)
+	h.apply(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}})
+	h.apply(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", At: noon}})
+	index := h.state().Index()
+	h.apply(&shims.ConfirmDrain{At: noon.Add(time.Hour), Drain: "d1", By: "ann"})
+	evals := 0
+	for e := range h.state().Evals() {
+		if e.CreateIndex > index && e.Status == cluster.EvalPending {
+			evals++
+		}
+	}
+	must.Eq(t, 1, evals)
+}
+
+// awaits registers the job of the allocations again, with another block.
+func awaits(h *history, edit func(*cluster.DisconnectStrategy)) {
+	job := webJob(2)
+	edit(&job.TaskGroups[0].Disconnect)
+	h.apply(&shims.JobRegister{Job: job})
+}
