@@ -122,6 +122,11 @@ func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 
 // checkCulprit compares the culprit with the twin's facts: it causes the reason, and is in its state.
 func checkCulprit(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation) {
+	if r.Reason == ReasonBelowBudget && !r.Due.IsZero() { // its own health is the cause
+		must.Nil(t, r.Culprit)
+		must.Zero(t, r.Missing)
+		return
+	}
 	causes := map[cluster.AllocID]bool{}
 	for _, o := range w.Allocs {
 		switch r.Reason {

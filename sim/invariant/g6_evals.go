@@ -184,6 +184,10 @@ func (w *evalJudge) requirementOf() requirement {
 		return w.forReports(m)
 	case *shims.VolumeDetach:
 		return w.forMarked(m.At)
+	case *shims.ConfirmStops:
+		return w.forConfirmed(m.At)
+	case *shims.ConfirmDrain:
+		return w.forConfirmed(m.At)
 	}
 	return requirement{}
 }
@@ -241,15 +245,63 @@ func mayRunOn(j *cluster.Job, n *cluster.Node) bool {
 }
 
 // forReports returns the evaluations for reports of clients: of the jobs with an allocation
-// that ended unexpectedly. Their time is that of the newest report of the entry.
+// that ended unexpectedly, or that came back and may have a replacement. Their time is that of the newest report of the entry.
 func (w *evalJudge) forReports(m *shims.AllocClientUpdate) requirement {
 	r := requirement{trigger: "alloc-failure"}
 	for _, report := range m.Reports {
 		r.at = later(r.at, report.At)
 	}
 	for _, a := range w.e.allocs {
-		if a.before != nil && a.after != nil && endedUnexpectedly(a.before, a.after) {
+		if a.before != nil && a.after != nil && (endedUnexpectedly(a.before, a.after) || w.reconciles(a.before, a.after)) {
 			r.jobs = append(r.jobs, groupOf(a.after).Job)
+		}
+	}
+	return r.sorted()
+}
+
+// reconciles reports whether a report may end the time in which two allocations have one slot. The
+// allocation was unknown, or it runs now in place of one that has not ended, or it is lost and its
+// group has no other one until the client reports the end.
+func (w *evalJudge) reconciles(before, after *cluster.Allocation) bool {
+	switch {
+	case w.e.Before.ClusterVersion() < cluster.VersionOfConfirmation:
+		return false
+	case opinion.Stopping(before):
+		return w.isHeld(before)
+	case before.ClientStatus == "unknown":
+		return true
+	case before.ClientStatus != "pending" || after.ClientStatus != "running":
+		return false
+	}
+	for a := before; a.PreviousAllocation != ""; { // an earlier one may be back, and later ones ended
+		if a = w.e.Before.Alloc(a.PreviousAllocation); a == nil {
+			return false
+		}
+		if opinion.Live(a) && !opinion.Stopping(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHeld reports whether a lost allocation has no replacement because its group permits none as long
+// as its tasks may run.
+func (w *evalJudge) isHeld(a *cluster.Allocation) bool {
+	job := w.e.Before.Job(groupOf(a).Job)
+	if job == nil || !opinion.Unconfirmed(a) || a.DesiredDescription != cluster.DescLost || a.NextAllocation != "" || a.DesiredTransition.Migrate {
+		return false
+	}
+	i := slices.IndexFunc(job.TaskGroups, func(g *cluster.TaskGroup) bool { return g.Name == a.TaskGroup })
+	return i >= 0 && job.TaskGroups[i].Disconnect.NoReplace
+}
+
+// forConfirmed returns the evaluations for confirmed ends: of the jobs whose lost allocations had no
+// replacement until then.
+func (w *evalJudge) forConfirmed(at time.Time) requirement {
+	r := requirement{trigger: "node-update", at: at}
+	for _, a := range w.e.allocs {
+		if a.before != nil && w.isHeld(a.before) {
+			r.jobs = append(r.jobs, groupOf(a.before).Job)
 		}
 	}
 	return r.sorted()

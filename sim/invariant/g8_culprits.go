@@ -14,7 +14,7 @@ import (
 func (r *reasons) judgeCulprit(a *alloc, ar *rules.AllocExplanation) {
 	causes := causesOf(r.now, a, ar)
 	missing := 0
-	if ar.Reason == rules.ReasonBelowBudget {
+	if ar.Reason == rules.ReasonBelowBudget && !isHeld(r.now, a) {
 		missing = missingIn(r.now, a.group)
 	}
 	if ar.Missing != missing {
@@ -72,6 +72,9 @@ func causesOf(m *snapshot, a *alloc, ar *rules.AllocExplanation) (list []*alloc)
 			}
 		}
 	case rules.ReasonBelowBudget:
+		if isHeld(m, a) {
+			return nil
+		}
 		for _, o := range a.group.members {
 			if o.live() && !opinion.Canary(o.row) && !o.healthy() {
 				list = append(list, o)
@@ -80,6 +83,10 @@ func causesOf(m *snapshot, a *alloc, ar *rules.AllocExplanation) (list []*alloc)
 	}
 	return list
 }
+
+// isHeld reports whether an allocation stays because it was healthy and may recover. Then its reason
+// names no other allocation.
+func isHeld(m *snapshot, a *alloc) bool { return !m.tally(a.group).pace.HeldUntil(a.row).IsZero() }
 
 // missingIn is by how many live allocations the group is short of its count. Canaries do not count.
 func missingIn(m *snapshot, g *group) int {
