@@ -104,8 +104,9 @@ type Drain struct {
 
 	// Marked counts the drain's accepted marks by class.
 	Marked [MarkClassCount]int
-	// PurgedRunning counts allocations whose records were purged from this node
-	// while the drain ran and whose tasks may still have been running then.
+	// PurgedRunning counts allocations whose records were purged from this node while the drain ran and
+	// whose tasks may still have been running then. From [VersionOfConfirmation] on a purge keeps these
+	// records, and the count does not rise.
 	PurgedRunning int
 
 	// Outcome is OutcomeNone while the drain runs. The fields below are set with it.

@@ -43,7 +43,8 @@ func ReplacedAfter(description string) bool {
 	return description == DescMigrating || description == DescLost || description == DescRescheduled
 }
 
-// Descriptions that a scheduler gives to allocations that it stops.
+// Descriptions that a scheduler gives to allocations that it stops. DescPurged is from the purge of a
+// job.
 const (
 	DescMigrating    = "alloc is being migrated"
 	DescTainted      = "alloc not needed as node is tainted"
@@ -55,4 +56,5 @@ const (
 	DescNewerVersion = "alloc is being updated due to job update"
 	// DescOriginalReturned: the node of the allocation that it replaced is back.
 	DescOriginalReturned = "alloc not needed since the original has returned"
+	DescPurged           = "alloc not needed as its job was purged"
 )

@@ -25,7 +25,8 @@ import (
 //	   confirmed them, how many of them the record of a drain counts, and the outcome unconfirmed.
 //	   Since when a healthy allocation is unhealthy, the time of an entry of reports, and the entry
 //	   that appends an event to a node. The status disconnected of nodes whose allocations are
-//	   awaited, and what the scheduler does when such a node returns
+//	   awaited, and what the scheduler does when such a node returns. A purge that keeps the
+//	   allocations that may run, with its time
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.

@@ -141,7 +141,7 @@ type Writer interface {
 	// [cluster.Job.SameWork] and [cluster.Written.Unchanged].
 	RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (cluster.Written, error)
 	EvaluateJob(context.Context, cluster.JobKey) (cluster.Written, error)
-	// StopJob stops a job, or with purge deletes it, its allocations and its evaluations.
+	// StopJob stops a job, or with purge deletes it, its evaluations and its ended allocations.
 	StopJob(ctx context.Context, key cluster.JobKey, purge bool) (cluster.Written, error)
 
 	// StopAlloc stops an allocation, which is replaced. One that is leaving or has ended is only

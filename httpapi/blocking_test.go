@@ -167,9 +167,6 @@ func TestBlocking_allocations(t *testing.T) {
 // its time is over.
 func TestBlocking_purge(t *testing.T) {
 	t.Parallel()
-	purge := func(w *fixture, id cluster.JobID) {
-		w.must(&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: id}, Purge: true})
-	}
 	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
 		w.nodes(1)
 		w.place(1, w.job("old", cluster.JobService, 1), nodeID(1))

@@ -21,8 +21,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
+// purge deletes a job with all of its rows, as a purge of a cluster version below that of confirmation.
 func purge(w *fixture, id cluster.JobID) {
-	w.must(&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: id}, Purge: true})
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Index++
+	x := w.FSM.Store().Begin(w.Index)
+	err := x.DeleteJob(cluster.JobKey{Namespace: "default", ID: id}, true)
+	x.Commit()
+	must.NoError(w, err)
 }
 
 // changesPath is for the changes of the first node.

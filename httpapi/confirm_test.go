@@ -12,8 +12,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// withUnconfirmed drains the first node. One allocation was lost before, and the job of another one is
-// purged during the drain: nothing confirms the ends of the two.
+// withUnconfirmed drains the first node. One allocation was lost before, and the row of another one is
+// deleted during the drain, as in an older cluster version: nothing confirms the ends of the two.
 func withUnconfirmed(w *fixture) {
 	w.Helper()
 	w.nodes(2)
@@ -22,7 +22,7 @@ func withUnconfirmed(w *fixture) {
 	w.place(2, gone, nodeID(1))
 	w.stop1(cluster.PlanStop{Alloc: allocID(1), Lost: true, Description: cluster.DescLost})
 	w.drain(nodeID(1), cluster.DrainSpec{Deadline: -1})
-	w.must(&shims.JobDeregister{Job: gone.Key(), Purge: true})
+	purge(w, gone.ID)
 }
 
 const confirmPath = "/v1/drain/d1/confirm"

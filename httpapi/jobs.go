@@ -224,7 +224,7 @@ func evaluateJob(q *request) error {
 }
 
 // stopJob answers DELETE /v1/job/{id}: the job stops, or with ?purge=true is deleted with its
-// allocations and evaluations.
+// evaluations and ended allocations.
 func stopJob(q *request) error {
 	purge, err := flag(q.URL.Query(), "purge")
 	if err != nil {

@@ -168,17 +168,20 @@ func (r Requests) EvaluateJob(ctx context.Context, key cluster.JobKey) (w cluste
 	return r.write(ctx, &shims.EvalUpdate{Evals: r.jobEval(j, cluster.TriggerJobRegister)})
 }
 
-// StopJob stops a job and makes an evaluation of it. With purge it deletes the job, its allocations
-// and its evaluations. The error is [statestore.ErrJobNotFound].
+// StopJob stops a job and makes an evaluation of it. With purge it deletes the job, its evaluations
+// and its ended allocations: see [statestore.PurgeJob]. The error is [statestore.ErrJobNotFound].
 func (r Requests) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (w cluster.Written, err error) {
 	defer classify(&err)
 	m := &shims.JobDeregister{Job: key, Purge: purge}
-	if !purge { // the entry has no time, so its evaluation brings it
+	switch {
+	case !purge: // the entry has no time, so its evaluation brings it
 		j, err := r.job(ctx, key)
 		if err != nil {
 			return w, err
 		}
 		m.Evals = r.jobEval(j, cluster.TriggerJobDeregister)
+	case r.Replica.Store().Snapshot().ClusterVersion() >= cluster.VersionOfConfirmation:
+		m.At = r.Now()
 	}
 	return r.write(ctx, m)
 }

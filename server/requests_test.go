@@ -98,6 +98,15 @@ func TestServer_requests(t *testing.T) {
 
 		w, err = registerLogs()
 		must.NotNil(t, stateAfter("the job is back", 1, w, err).Job(logs))
+		result.Of(s.Requests().RaiseVersion(ctx, cluster.VersionOfConfirmation)).OK(t)
+		w, err = s.Requests().StopJob(ctx, logs, true)
+		state := stateAfter("a job is purged that runs", 1, w, err)
+		must.Nil(t, state.Job(logs))
+		for a := range state.AllocsByJob(logs) {
+			must.Eq(t, cluster.DescPurged, a.DesiredDescription)
+			must.False(t, a.StoppedAt.IsZero())
+		}
+		must.NotNil(t, stateAfter("it is registered again", 1, result.Of(registerLogs()).OK(t), nil).Job(logs))
 		written, err := s.Requests().UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{Deadline: -1, IgnoreSystemJobs: true}, Key: "once"})
 		stateAfter("a drain begins", 0, written.Written, err)
 		w, err = s.Requests().PurgeNode(ctx, "n1")

@@ -1,6 +1,7 @@
 package shims_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -51,13 +52,43 @@ func TestFSM_UnconfirmedDrain(t *testing.T) {
 	}
 }
 
+// The same purge keeps the rows of what runs only from the version of confirmation on. A cluster with
+// servers of an older build deletes them, as these servers do, and counts them in the drain.
+func TestFSM_APurgeInAMixedCluster(t *testing.T) {
+	t.Parallel()
+	web := cluster.JobKey{Namespace: "default", ID: "web"}
+	purge := &shims.JobDeregister{Job: web, Purge: true}
+	must.Eq(t, byte(1), encode(t, purge)[1], must.Sprint("an older server understands it"))
+	must.Eq(t, byte(cluster.VersionOfConfirmation), encode(t, &shims.JobDeregister{Job: web, Purge: true, At: noon})[1])
+	for _, test := range []struct {
+		version      cluster.Version
+		rows, counts int
+	}{{cluster.VersionOfConfirmation - 1, 0, 2}, {cluster.VersionOfConfirmation, 2, 0}} {
+		h := twoOnOneNode(t)
+		h.apply(
+			&shims.RaiseClusterVersion{Version: test.version},
+			&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}},
+		)
+		made := h.apply(purge).(shims.ChangeApplied).Evals
+		must.Nil(t, h.state().Job(web))
+		rows := slices.Collect(h.state().AllocsByJob(web))
+		must.SliceLen(t, test.rows, rows, must.Sprint(test.version))
+		must.Eq(t, test.rows > 0, len(made) == 1, must.Sprint(test.version))
+		must.Eq(t, test.counts, h.state().Node("n1").Drain.PurgedRunning, must.Sprint(test.version))
+		for _, a := range rows {
+			must.Eq(t, cluster.DesiredStop, a.DesiredStatus)
+		}
+	}
+}
+
 // An operator confirms an ended drain once.
 func TestFSM_ConfirmDrain(t *testing.T) {
 	t.Parallel()
 	h := twoOnOneNode(t)
 	h.apply(
-		&shims.RaiseClusterVersion{Version: cluster.VersionOfConfirmation},
 		&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}},
+		&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Purge: true}, // of an older version
+		&shims.RaiseClusterVersion{Version: cluster.VersionOfConfirmation},
 	)
 	confirm := func(id cluster.DrainID) shims.Response {
 		return h.apply(&shims.ConfirmDrain{At: noon.Add(time.Hour), Drain: id, By: "ann"})
@@ -65,7 +96,6 @@ func TestFSM_ConfirmDrain(t *testing.T) {
 	must.ErrorIs(t, confirm("d1").(shims.Refused).Err, statestore.ErrDrainRuns)
 	must.ErrorIs(t, confirm("d2").(shims.Refused).Err, statestore.ErrDrainNotFound)
 
-	h.apply(&shims.JobDeregister{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Purge: true})
 	h.apply(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", At: noon}})
 	must.Eq(t, shims.DrainConfirmed{Allocs: 2}, confirm("d1").(shims.DrainConfirmed))
 	must.Eq(t, &cluster.UnconfirmedAllocs{ConfirmedAt: noon.Add(time.Hour).UTC(), ConfirmedBy: "ann"}, h.state().DrainRecord("d1").Unconfirmed)

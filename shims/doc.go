@@ -108,6 +108,8 @@
 //     drains, each with its outcome;
 //   - a scheduler's plan through a check that refuses to stop a migrating allocation whose mark was
 //     withdrawn, see [scheduler.Check];
+//   - a purge of a job without the rows of allocations that may run: it stops those that have not
+//     ended, and keeps those that are lost and unconfirmed, see [statestore.PurgeJob];
 //   - a deletion of ended rows through [collect.Apply], which keeps those that a drain, a plan or
 //     a client still needs.
 //

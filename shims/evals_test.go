@@ -44,6 +44,10 @@ func TestFSM_AChangeEvaluatesEveryJobThatItConcerns(t *testing.T) {
 		h.apply(node("n1"), node("n2"), &shims.JobRegister{Job: webJob(2), Evals: []*cluster.Evaluation{jobEval("e1")}})
 	}
 	placed := func(h *history) { two(h); h.apply(h.place("e1", "n1", "n2")) }
+	placedNow := func(h *history) {
+		placed(h)
+		h.apply(&shims.RaiseClusterVersion{Version: cluster.VersionOfConfirmation})
+	}
 	down := func(h *history) {
 		placed(h)
 		h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n2", Status: cluster.NodeDown})
@@ -86,6 +90,7 @@ func TestFSM_AChangeEvaluatesEveryJobThatItConcerns(t *testing.T) {
 		"a drain ends and its node does not return":  {drained, cancel(false), "", nil},
 		"a job is stopped that has just registered":  {two, &shims.JobDeregister{Job: webJob(1).Key()}, cluster.TriggerJobDeregister, []cluster.JobID{"web"}},
 		"a job is purged":                            {placed, &shims.JobDeregister{Job: webJob(1).Key(), Purge: true}, "", nil},
+		"a job is purged while it runs":              {placedNow, &shims.JobDeregister{Job: webJob(1).Key(), Purge: true, At: noon}, cluster.TriggerJobDeregister, []cluster.JobID{"web"}},
 		"an allocation fails that was just placed":   {placed, ends(cluster.ClientFailed), cluster.TriggerAllocFailure, []cluster.JobID{"web"}},
 		"a service completes that was just placed":   {placed, ends(cluster.ClientComplete), cluster.TriggerAllocFailure, []cluster.JobID{"web"}},
 		"an allocation runs":                         {placed, ends(cluster.ClientRunning), "", nil},

@@ -56,13 +56,17 @@ func (m *JobRegister) apply(txn *statestore.Txn) Response {
 	return done(evaluate(txn, m.Evals, nil))
 }
 
-// JobDeregister stops a job, or deletes it with its allocations and evaluations.
+// JobDeregister stops a job, or deletes it with its evaluations and allocations.
 type JobDeregister struct {
 	Job cluster.JobKey
-	// Purge deletes the job, its allocations and its evaluations.
+	// Purge deletes the job, its evaluations, and its allocations, but for those that may run: see
+	// [statestore.PurgeJob].
 	Purge bool
-	// Evals are the job's evaluations, or nil. A purged job needs none. If there is none for a
-	// stopped job, the FSM creates one. Its time is zero, because the entry has no time.
+	// At is the time of a purge, at which the allocations stop that run. Before
+	// [cluster.VersionOfConfirmation] it is zero.
+	At time.Time `codec:",omitempty"`
+	// Evals are the job's evaluations, or nil. If there is none for a stopped job, or for a purged one
+	// with allocations that have not ended, the FSM creates one with the time At.
 	Evals []*cluster.Evaluation
 }
 
@@ -70,15 +74,39 @@ func (*JobDeregister) Type() MessageType      { return JobDeregisterType }
 func (*JobDeregister) responds(ChangeApplied) {}
 func (m *JobDeregister) check() error         { return checkEvals(m.Evals) }
 
+// needs is the version of the time of a purge.
+func (m *JobDeregister) needs() cluster.Version {
+	if !m.At.IsZero() {
+		return cluster.VersionOfConfirmation
+	}
+	return cluster.MinVersion
+}
+
 func (m *JobDeregister) apply(txn *statestore.Txn) Response {
-	if err := txn.DeleteJob(m.Job, m.Purge); err != nil {
+	var err error
+	if m.Purge {
+		err = statestore.PurgeJob(txn, m.Job, m.At)
+	} else {
+		err = txn.DeleteJob(m.Job, false)
+	}
+	if err != nil {
 		return Refused{Err: err}
 	}
-	var required []*cluster.Evaluation
-	if j := txn.State().Job(m.Job); j != nil {
-		required = append(required, scheduler.JobEval(j, cluster.TriggerJobDeregister, time.Time{}, unnamed()))
+	return done(evaluate(txn, m.Evals, m.required(txn.State())))
+}
+
+// required returns the evaluation that the entry requires, or none. After a purge the scheduler gives
+// up the stopping allocations of nodes that are down, whose evaluations are deleted.
+func (m *JobDeregister) required(after statestore.State) []*cluster.Evaluation {
+	if j := after.Job(m.Job); j != nil {
+		return []*cluster.Evaluation{scheduler.JobEval(j, cluster.TriggerJobDeregister, m.At, unnamed())}
 	}
-	return done(evaluate(txn, m.Evals, required))
+	for a := range after.AllocsByJob(m.Job) {
+		if !a.ClientTerminal() {
+			return scheduler.AllocEval(after.WorkView(), a.ID, cluster.TriggerJobDeregister, m.At, unnamed())
+		}
+	}
+	return nil
 }
 
 // EvalUpdate writes evaluations.

@@ -177,20 +177,33 @@ func TestConfirmDrain(t *testing.T) {
 	must.Zero(t, count)
 }
 
-// Purged allocations have no row that a client could report. Only an operator confirms them.
+// Lost allocations of a purged job stay, so also a drain after the purge counts them. A purge deleted
+// them, and the next drain was complete.
 func TestUnconfirmed_AfterAPurge(t *testing.T) {
 	t.Parallel()
 	w := lostWorld(t, 0)
-	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(lostJob(0).Key(), true)) })
-	record := w.end()
-	must.Eq(t, cluster.OutcomeUnconfirmed, record.Outcome)
-	must.Eq(t, 3, record.PurgedRunning)
-	must.Eq(t, &cluster.UnconfirmedAllocs{Count: 3}, record.Unconfirmed)
+	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.PurgeJob(x, lostJob(0).Key(), w.now)) })
+	must.Nil(t, w.snap().Job(lostJob(0).Key()))
+	for _, id := range []cluster.DrainID{"d1", "d2"} {
+		record := w.end()
+		must.Eq(t, id, record.ID)
+		must.Eq(t, cluster.OutcomeUnconfirmed, record.Outcome)
+		must.Zero(t, record.PurgedRunning)
+		must.Eq(t, 3, record.Unconfirmed.Count)
+		if id == "d1" {
+			w.drain("n1", "d2", cluster.DrainSpec{})
+		}
+	}
 	w.write(func(x *statestore.Txn) {
 		_, err := x.ConfirmDrain("d1", "ann", w.now)
 		must.NoError(t, err)
 	})
 	must.Zero(t, w.unconfirmed("d1").Count)
+	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.PurgeJob(x, lostJob(0).Key(), w.now)) })
+	must.Nil(t, w.snap().Alloc("a"))
+	w.write(func(x *statestore.Txn) {
+		must.ErrorIs(t, statestore.PurgeJob(x, lostJob(0).Key(), w.now), statestore.ErrJobNotFound)
+	})
 }
 
 // Every record has the count, also that of a cancelled drain and of a deleted node.

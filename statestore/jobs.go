@@ -1,9 +1,11 @@
 package statestore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
@@ -44,13 +46,13 @@ func whole(j *cluster.Job) error {
 	return nil
 }
 
-// DeleteJob stops a job, or with purge deletes it with its allocations and evaluations. The
-// running drain of a node counts the purged allocations that may still run there. The error
-// is [ErrJobNotFound].
+// DeleteJob stops a job, or with purge deletes it with all of its allocations and evaluations. The
+// running drain of a node counts the purged allocations that run there. Purge only what has ended:
+// for the request of an operator see [PurgeJob]. The error is [ErrJobNotFound].
 func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
 	before := t.State().Job(k)
 	if purge {
-		return purgeJob(t, k, before)
+		return deleteJob(t, k, func(*cluster.Allocation) bool { return true })
 	}
 	if before == nil {
 		return ErrJobNotFound
@@ -62,14 +64,38 @@ func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
 	return nil
 }
 
-// purgeJob deletes a job with its allocations and evaluations. The job itself may be gone
-// already.
-func purgeJob(t *Txn, k cluster.JobKey, j *cluster.Job) error {
-	allocs := slices.Collect(t.State().AllocsByJob(k))
-	evals := slices.Collect(t.State().EvalsByJob(k))
-	if j == nil && len(allocs) == 0 && len(evals) == 0 {
+// PurgeJob deletes a job with its evaluations, and with its allocations whose end is certain: a client
+// has reported it, or it is confirmed. It stops the others at the time of the entry, and their rows
+// stay: without them a drain would not wait for tasks that run. An entry without a time is from a
+// proposer that has not read the cluster version, and the last write of the row stands for it. The
+// collection deletes these rows when nothing needs them. Below [cluster.VersionOfConfirmation] the
+// purge deletes all rows. The error is [ErrJobNotFound].
+func PurgeJob(t *Txn, k cluster.JobKey, at time.Time) error {
+	if versionIn(t.rows.tables) < cluster.VersionOfConfirmation {
+		return t.DeleteJob(k, true)
+	}
+	w := planWriter{txn: t, edits: editAllocs(&t.rows)}
+	for a := range t.State().AllocsByJob(k) {
+		if !a.ClientTerminal() {
+			w.at = cmp.Or(at.UTC(), a.ModifyTime)
+			w.stop(a, cluster.PlanStop{Alloc: a.ID, Description: cluster.DescPurged})
+		}
+	}
+	if err := deleteJob(t, k, func(a *cluster.Allocation) bool { return a.ClientTerminal() && !a.Unconfirmed() }); err != nil {
+		return err
+	}
+	w.edits.write()
+	return nil
+}
+
+// deleteJob deletes a job with its evaluations, and those of its allocations that go with it. The job
+// itself may be gone already.
+func deleteJob(t *Txn, k cluster.JobKey, goes func(*cluster.Allocation) bool) error {
+	job, allocs, evals := t.State().Job(k), slices.Collect(t.State().AllocsByJob(k)), slices.Collect(t.State().EvalsByJob(k))
+	if job == nil && len(allocs) == 0 && len(evals) == 0 {
 		return ErrJobNotFound
 	}
+	allocs = slices.DeleteFunc(allocs, func(a *cluster.Allocation) bool { return !goes(a) })
 	countPurged(t, allocs)
 	for _, a := range allocs {
 		t.rows.putAlloc(a, nil)
@@ -77,19 +103,18 @@ func purgeJob(t *Txn, k cluster.JobKey, j *cluster.Job) error {
 	for _, e := range evals {
 		t.rows.putEval(e, nil)
 	}
-	if j != nil {
-		t.rows.putJob(j, nil)
+	if job != nil {
+		t.rows.putJob(job, nil)
 	}
 	return nil
 }
 
-// countPurged counts purged allocations whose tasks may still run in the drains of their
-// nodes.
+// countPurged counts purged allocations whose tasks run in the drains of their nodes. From
+// [cluster.VersionOfConfirmation] on there are none.
 func countPurged(t *Txn, allocs []*cluster.Allocation) {
 	nodes := editDrainingNodes(&t.rows)
 	for _, a := range allocs {
-		counts := live(a) || a.Unconfirmed() && versionIn(t.rows.tables) >= cluster.VersionOfConfirmation
-		if counts && nodes.row(a.NodeID) != nil {
+		if live(a) && nodes.row(a.NodeID) != nil {
 			lifecycle.CountPurged(nodes.edit(a.NodeID), a, t.rows.written.index)
 		}
 	}

@@ -2,10 +2,12 @@ package statestore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -64,9 +66,34 @@ func TestBadJobsAreRefused(t *testing.T) {
 	})
 }
 
+// Below the version of confirmation a purge deletes all rows, and drains count those that ran.
 func TestAPurgeDeletesAllocationsAndEvaluations(t *testing.T) {
 	t.Parallel()
+	w := purgeWorld(t, cluster.VersionOfConfirmation-1)
+	w.write(func(x *statestore.Txn) {
+		must.NoError(t, statestore.PurgeJob(x, serviceJob("web", 5).Key(), time.Time{}))
+	})
+	must.Nil(t, w.snap().Job(serviceJob("web", 5).Key()))
+	must.Eq(t, []cluster.AllocID{"other job"}, allocIDs(w.snap().Allocs()))
+	must.Eq(t, []cluster.EvalID{"other"}, evalIDs(w.snap().Evals()))
+	must.Eq(t, 1, w.snap().Usage("n1").Live)
+	must.Eq(t, 0, w.snap().Usage("n2").Live)
+	must.Eq(t, 2, w.snap().Node("n1").Drain.PurgedRunning)
+	must.Eq(t, 3, w.snap().Node("n2").CreateIndex)
+	must.Eq(t, 3, w.snap().Node("n2").ModifyIndex, must.Sprint("it does not drain"))
+	for _, table := range []string{statestore.TableJobs, statestore.TableAllocs, statestore.TableEvals, statestore.TableNodes} {
+		must.Eq(t, w.index, w.snap().TableIndex(table))
+	}
+
+	w.complete("n1", cluster.OutcomeComplete, 0)
+	must.Eq(t, 2, w.snap().DrainRecord("d1").PurgedRunning)
+}
+
+// purgeWorld has a job web with allocations of every state: ended, running, stopping, lost, elsewhere.
+// The node n1 drains.
+func purgeWorld(t *testing.T, v cluster.Version) *world {
 	w := newWorld(t)
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(v) })
 	w.nodes("n1", "n2")
 	web, db := w.job(serviceJob("web", 5)), w.job(serviceJob("db", 1))
 	w.place(web, "n1", nil, "ended", "running", "stopping")
@@ -83,22 +110,55 @@ func TestAPurgeDeletesAllocationsAndEvaluations(t *testing.T) {
 	w.mark(cluster.MarkPaced, "stopping")
 	w.stop("stopping")
 	w.report(cluster.ClientComplete, "ended")
+	return w
+}
 
-	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), true)) })
-	must.Nil(t, w.snap().Job(web.Key()))
-	must.Eq(t, []cluster.AllocID{"other job"}, allocIDs(w.snap().Allocs()))
-	must.Eq(t, []cluster.EvalID{"other"}, evalIDs(w.snap().Evals()))
-	must.Eq(t, 1, w.snap().Usage("n1").Live)
-	must.Eq(t, 0, w.snap().Usage("n2").Live)
-	must.Eq(t, 2, w.snap().Node("n1").Drain.PurgedRunning)
-	must.Eq(t, 2, w.snap().Node("n2").CreateIndex)
-	must.Eq(t, 2, w.snap().Node("n2").ModifyIndex, must.Sprint("it does not drain"))
-	for _, table := range []string{statestore.TableJobs, statestore.TableAllocs, statestore.TableEvals, statestore.TableNodes} {
-		must.Eq(t, w.index, w.snap().TableIndex(table))
+// Bug: a purge deleted the rows of allocations that ran. A drain of their node after the purge was
+// complete at once, while the tasks ran.
+func TestAPurgeStopsWhatRuns(t *testing.T) {
+	t.Parallel()
+	w := purgeWorld(t, cluster.VersionOfConfirmation)
+	web := serviceJob("web", 5).Key()
+	stopping := w.snap().Alloc("stopping")
+	at := w.now.Add(time.Minute)
+	purge := func(at time.Time) {
+		w.write(func(x *statestore.Txn) { must.NoError(t, statestore.PurgeJob(x, web, at)) })
 	}
+	purge(at)
+	must.Nil(t, w.snap().Job(web))
+	must.Eq(t, []cluster.EvalID{"other"}, evalIDs(w.snap().Evals()))
+	must.Eq(t, []cluster.AllocID{"elsewhere", "running", "stopping"}, allocIDs(w.snap().AllocsByJob(web)))
+	for _, id := range []cluster.AllocID{"elsewhere", "running"} {
+		a := w.snap().Alloc(id)
+		must.Eq(t, cluster.DesiredStop, a.DesiredStatus)
+		must.Eq(t, cluster.DescPurged, a.DesiredDescription)
+		must.Eq(t, at.UTC(), a.StoppedAt)
+		must.Eq(t, at.UTC(), a.ModifyTime)
+		must.Eq(t, w.index, a.AllocModifyIndex, must.Sprint("its client must read it"))
+		must.Eq(t, web.ID, a.Job.ID)
+	}
+	must.Eq(t, stopping, w.snap().Alloc("stopping"), must.Sprint("it stops already"))
+	must.Zero(t, w.snap().Node("n1").Drain.PurgedRunning)
+	must.Zero(t, w.snap().RemovedAt(), must.Sprint("no client misses a row"))
+	must.Eq(t, 3, rules.CountLeft(w.snap().DrainView(), w.snap().Node("n1")))
 
-	w.complete("n1", cluster.OutcomeComplete, 0)
-	must.Eq(t, 2, w.snap().DrainRecord("d1").PurgedRunning)
+	w.report(cluster.ClientComplete, "running", "stopping")
+	must.Eq(t, 1, rules.CountLeft(w.snap().DrainView(), w.snap().Node("n1")), must.Sprint("of another job"))
+	purge(at) // again: the ended ones go
+	must.Eq(t, []cluster.AllocID{"elsewhere"}, allocIDs(w.snap().AllocsByJob(web)))
+	must.Zero(t, w.job(serviceJob("web", 5)).Version, must.Sprint("the id is free"))
+}
+
+// A proposer that has read an older cluster version sends no time.
+func TestAPurgeWithoutATime(t *testing.T) {
+	t.Parallel()
+	w := purgeWorld(t, cluster.VersionOfConfirmation)
+	before := w.snap().Alloc("running").ModifyTime
+	w.write(func(x *statestore.Txn) {
+		must.NoError(t, statestore.PurgeJob(x, serviceJob("web", 5).Key(), time.Time{}))
+	})
+	must.Eq(t, before, w.snap().Alloc("running").StoppedAt)
+	must.Eq(t, before, w.snap().Alloc("running").ModifyTime)
 }
 
 func TestAPurgeOfEndedAllocationsDoesNotWriteNodes(t *testing.T) {

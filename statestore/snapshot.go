@@ -47,7 +47,8 @@ type removals struct {
 
 // noteRemoval records the deletion of an allocation, unless its client has ended it. Only the
 // client of its node reports complete or failed. The client may still run any other allocation: a
-// purge deletes running ones, and the end of a lost one was never reported.
+// purge below [cluster.VersionOfConfirmation] deletes running ones, and the end of a lost one was never
+// reported.
 func (t *rowWrites) noteRemoval(a *cluster.Allocation) {
 	if a.ClientStatus != cluster.ClientComplete && a.ClientStatus != cluster.ClientFailed {
 		t.written.removed = true

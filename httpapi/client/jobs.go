@@ -45,7 +45,7 @@ func (c *Client) PlanJob(ctx context.Context, id string, body json.RawMessage) (
 	return put[*wire.JobPlanResponse](ctx, c, jobPath(id, "/plan"), body)
 }
 
-// StopJob stops a job. With purge it deletes the job, its allocations and its evaluations.
+// StopJob stops a job. With purge it deletes the job, its evaluations and its ended allocations.
 func (c *Client) StopJob(ctx context.Context, id string, purge bool) (*wire.JobResponse, Answer, error) {
 	values := url.Values{}
 	if purge {

@@ -230,6 +230,21 @@ func TestWhatNeedsAnAllocation(t *testing.T) {
 			f.web = f.job(clustertest.Job("other", cluster.JobService, 1))
 			f.write(func(txn *statestore.Txn) error { return txn.DeleteJob(f.web.Key(), true) })
 		}, ""},
+		"its job was purged": {func(f *fixture) {
+			f.place(running(f.web, "a", ""))
+			f.write(func(txn *statestore.Txn) error { return statestore.PurgeJob(txn, f.web.Key(), f.at) })
+			f.end("a")
+		}, ""},
+		"its job was purged and it stops": {func(f *fixture) {
+			f.place(running(f.web, "a", ""))
+			f.write(func(txn *statestore.Txn) error { return statestore.PurgeJob(txn, f.web.Key(), f.at) })
+		}, "it has not ended"},
+		"its job was purged and registered again": {func(f *fixture) {
+			f.place(running(f.web, "a", ""))
+			f.write(func(txn *statestore.Txn) error { return statestore.PurgeJob(txn, f.web.Key(), f.at) })
+			f.end("a")
+			f.web = f.job(clustertest.Job("web", cluster.JobService, 1))
+		}, ""},
 		"completed batch of a job stopped lately": {func(f *fixture) {
 			sum := f.job(clustertest.Job("sum", cluster.JobBatch, 1))
 			f.place(complete(sum, "a"))

@@ -14,7 +14,7 @@ import (
 )
 
 // A scrape of the leader has the drains whose records count unconfirmed allocations, until an operator confirms
-// them. Here the job of an allocation is purged while its node drains.
+// them. Here the node of an allocation is down while it drains, and its job is purged, which confirms nothing.
 func TestAgent_unconfirmedDrains(t *testing.T) {
 	t.Parallel()
 	w := newServers(t, 1, func(c *agent.Config) {
@@ -33,6 +33,7 @@ func TestAgent_unconfirmedDrains(t *testing.T) {
 	eventually(t, "an allocation", func() bool { return state().Usage(node) != cluster.Usage{} })
 	drain := result.Of(writer.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: node, Spec: &cluster.DrainSpec{}})).OK(t).Drain
 	must.StrContains(t, scrape(t, w.agents[0]), "\nnodedrain_drains_unconfirmed 0\n")
+	result.Of(server.Requests().UpdateNodeStatus(t.Context(), node, cluster.NodeDown)).OK(t)
 	result.Of(writer.StopJob(t.Context(), job.Key(), true)).OK(t)
 	eventually(t, "the end of the drain", func() bool { return state().DrainRecord(drain) != nil })
 	one := fmt.Sprintf("\nnodedrain_drain_unconfirmed_allocations{drain=%q,node=\"n1\"} 1\n", drain)

@@ -93,7 +93,7 @@ func fineConfirmations() []fine {
 		}},
 		{"a lost allocation that is purged during the drain", func(t *testing.T) *fixture {
 			s := lostOnN1(t)
-			s.apply(&shims.JobDeregister{Job: jobKey("web"), Purge: true})
+			s.apply(&shims.JobDeregister{Job: jobKey("web"), Purge: true, At: s.now})
 			s.end("n1")
 			must.EqOp(t, 1, s.state().DrainRecord("dn1").CountUnconfirmed())
 			return s

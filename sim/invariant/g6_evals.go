@@ -177,8 +177,8 @@ func (w *evalJudge) requirementOf() requirement {
 			return w.forNodes(m.At, m.Node)
 		}
 	case *shims.JobDeregister:
-		if !m.Purge { // the scheduler ignores evaluations of a purged job
-			return requirement{trigger: "job-deregister", jobs: []cluster.JobKey{m.Job}}
+		if !m.Purge || w.keepsWork(m) {
+			return requirement{trigger: "job-deregister", at: m.At, jobs: []cluster.JobKey{m.Job}}
 		}
 	case *shims.AllocClientUpdate:
 		return w.forReports(m)
@@ -202,6 +202,20 @@ func (w *evalJudge) forMarked(at time.Time) requirement {
 		}
 	}
 	return r.sorted()
+}
+
+// keepsWork reports whether a purge must keep an allocation. Its node may be down, and only the
+// scheduler gives it up then.
+func (w *evalJudge) keepsWork(m *shims.JobDeregister) bool {
+	if w.e.Before.ClusterVersion() < opinion.CountsUnconfirmed {
+		return false
+	}
+	for a := range w.e.Before.AllocsByJob(m.Job) {
+		if opinion.Live(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // changedStatus reports whether the status of a node changed.

@@ -66,7 +66,7 @@ func (o *Observer) applied(a shims.Applied) {
 	case *shims.ClaimUpdate:
 		o.freed(a, m)
 	case *shims.JobDeregister:
-		o.count("drain/purged", purged(a))
+		o.count("drain/purged", purged(a, m))
 	case *shims.ApplyPlan:
 		if r, is := a.Response.(shims.PlanApplied); is {
 			o.count("plan/refused", len(r.Refused) > 0)
@@ -174,10 +174,10 @@ func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.
 	o.count("drain/many", !before.Draining() && after.Draining() && draining(a.After) >= 3)
 }
 
-// purged reports whether a purge deletes allocations that run on draining nodes.
-func purged(a shims.Applied) bool {
-	for n := range a.After.DrainingNodes() {
-		if before := a.Before.Node(n.ID); before.Draining() && n.Drain.PurgedRunning > before.Drain.PurgedRunning {
+// purged reports whether a purge stops or deletes allocations that run on draining nodes.
+func purged(a shims.Applied, m *shims.JobDeregister) bool {
+	for alloc := range a.Before.AllocsByJob(m.Job) {
+		if m.Purge && !alloc.ClientTerminal() && a.Before.Node(alloc.NodeID).Draining() {
 			return true
 		}
 	}

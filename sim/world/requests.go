@@ -42,11 +42,14 @@ func (r *Requests) Register(j *cluster.Job) *shims.JobRegister {
 	return &shims.JobRegister{Job: j, Evals: r.jobEvals(j, cluster.TriggerJobRegister)}
 }
 
-// Stop stops a job. With purge it deletes the job and makes no evaluation.
+// Stop stops a job. With purge it deletes the job and carries no evaluation.
 func (r *Requests) Stop(j *cluster.Job, purge bool) *shims.JobDeregister {
 	m := &shims.JobDeregister{Job: j.Key(), Purge: purge}
-	if !purge {
+	switch {
+	case !purge:
 		m.Evals = r.jobEvals(j, cluster.TriggerJobDeregister)
+	case r.world.Truth().ClusterVersion() >= cluster.VersionOfConfirmation:
+		m.At = r.world.Clock()
 	}
 	return m
 }

@@ -43,7 +43,8 @@ func Entry(a shims.Applied) witness.Entry {
 		t.Jobs = []cluster.JobKey{keyOf(m.Job)}
 	case *shims.JobDeregister:
 		t.Jobs = []cluster.JobKey{m.Job}
-		if m.Purge { // it deletes the allocations, and drains count those that ran
+		if m.Purge { // it stops or deletes the allocations, and drains count those that ran
+			e.At = m.At
 			for alloc := range a.Before.AllocsByJob(m.Job) {
 				t.Allocs, t.Nodes = append(t.Allocs, alloc.ID), append(t.Nodes, alloc.NodeID)
 			}

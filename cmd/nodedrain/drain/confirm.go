@@ -16,11 +16,11 @@ func Confirm() *cli.Command {
 		Short: "Confirm that no task of an ended drain runs on its node",
 		Description: `
   Declares that the unconfirmed allocations of an ended drain have ended. These are
-  allocations that the servers gave up as lost, or whose jobs were purged, and whose
-  clients have not reported the end. Use it only if you are sure that the machine is off,
-  or that no task of these allocations runs. A node that returns reports lost allocations
-  by itself. The record of the drain keeps who confirmed it and when. DRAIN is the id of
-  the drain or a prefix of it.
+  allocations that the servers gave up as lost, and whose clients have not reported the
+  end. Use it only if you are sure that the machine is off, or that no task of these
+  allocations runs. A node that returns reports lost allocations by itself. The record of
+  the drain keeps who confirmed it and when. DRAIN is the id of the drain or a prefix of
+  it.
 `,
 		Exits: `
   0   The drain is confirmed, or it counts no unconfirmed allocation.

@@ -14,11 +14,11 @@ func Stop() *cli.Command {
 		Description: `
   Stops a job: its allocations stop and get no replacement. JOB is the job's id or a
   prefix of it. The command prints the evaluation and does not wait for it: see "eval
-  status".
+  status". With -purge the job is deleted at once, and allocations that run stop.
 `,
 		Args: "JOB", Connects: true,
 		Options: cli.Options{
-			cli.Flag(&purge, "purge", "Delete the job, its allocations and its evaluations."),
+			cli.Flag(&purge, "purge", "Delete the job, and its evaluations and ended allocations."),
 			cli.Flag(&detach, "detach", "Accepted for compatibility: the command never waits for the scheduler."),
 			cli.Flag(&yes, "yes", "Skip the confirmation when JOB is a prefix."),
 		},

@@ -80,7 +80,7 @@ func ChangedNodes(a shims.Applied, changed func(...cluster.NodeID)) {
 		for _, place := range m.Places {
 			changed(place.NodeID)
 		}
-	case *shims.JobDeregister: // a purge deletes allocations
+	case *shims.JobDeregister: // a purge stops or deletes allocations
 		for gone := range a.Before.AllocsByJob(m.Job) {
 			changed(gone.NodeID)
 		}
