@@ -159,6 +159,17 @@ func (c confirmations) confirmedByOperator(a *cluster.Allocation) bool {
 	})
 }
 
+// judgeGone finds a row that was deleted although its tasks may run: a later drain of the node would not
+// wait for them. The collection may delete one that was given up. A state without cluster versions may
+// count it in the running drain instead.
+func (c confirmations) judgeGone(a *cluster.Allocation) {
+	_, versioned := c.e.Before.(opinion.Versioned)
+	if versioned && counts(c.e.Before) && (opinion.Live(a) || c.e.Source != Collection) {
+		c.w.find(c.e, Finding{Kind: DeletedRunning, Node: a.NodeID, Alloc: a.ID, Group: groupOf(a),
+			Why: fmt.Sprintf("its row was deleted with the status %s, and nothing confirms its end", a.ClientStatus)})
+	}
+}
+
 // judgeDeleted finds a row that the collection deleted although the record of a drain counts it and
 // its node exists: then the node may still report the end.
 func (c confirmations) judgeDeleted(a *cluster.Allocation) {

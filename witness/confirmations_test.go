@@ -197,6 +197,14 @@ func wrongConfirmations() []violation {
 			l.source = witness.Collection
 			l.apply(purged("a1"))
 		}},
+		{"a purge that deletes a lost row", witness.DeletedRunning, func(l *log) {
+			l.apply(lost("a1"))
+			l.apply(purged("a1"))
+		}},
+		{"a collection that deletes a running row", witness.DeletedRunning, func(l *log) {
+			l.source = witness.Collection
+			l.apply(purged("a1"))
+		}},
 		{"a count no entry named", witness.Unseen, func(l *log) {
 			unconfirmedEnd(l)
 			l.apply(silently(counts("n1", zero)))
@@ -233,7 +241,7 @@ func TestWitness_acceptsConfirmations(t *testing.T) {
 		},
 		"an operator confirms what was purged": func(l *log) {
 			unconfirmedEnd(l)
-			l.source = witness.Other
+			l.source, l.unversioned = witness.Other, true
 			l.apply(purged("a1"))
 			l.source = witness.Operator
 			l.apply(counts("n1", byOperator))
@@ -252,6 +260,7 @@ func TestWitness_acceptsConfirmations(t *testing.T) {
 			l.apply(confirmed("a1"), confirmed("a2"), ended("n1", cluster.OutcomeComplete, 0))
 		},
 		"a lost allocation is purged during the drain": func(l *log) {
+			l.unversioned = true
 			l.apply(lost("a1"), changed("a2", stopped))
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(purged("a1"), node("n1", func(n *cluster.Node) { n.Drain.PurgedRunning++ }))

@@ -29,7 +29,8 @@
 //   - G3: a mark on an allocation whose stage had not come.
 //   - G5: a drain that ended without a record, too early, or twice; an untrue outcome; a wrong count
 //     of marks, of purged, stopping or unconfirmed allocations, or of volumes left; an allocation
-//     that was confirmed too early; a collected row that a record counts.
+//     that was confirmed too early; a collected row that a record counts; a deleted row of an
+//     allocation that may run.
 //   - G6: a mark that was lost. Of entries with planned items: a mark without an evaluation of its
 //     job in the same entry.
 //

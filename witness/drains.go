@@ -83,6 +83,7 @@ func (w *Witness) judgeCounts(e Entry, nodes []cluster.NodeID, allocs []cluster.
 	for _, id := range allocs {
 		if a := e.Before.Alloc(id); a != nil && (opinion.Live(a) || opinion.Unconfirmed(a) && counts(e.Before)) && e.After.Alloc(id) == nil {
 			purged[a.NodeID]++
+			confirmations{w, e}.judgeGone(a)
 		}
 	}
 	for _, id := range nodes {

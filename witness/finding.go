@@ -54,6 +54,8 @@ const (
 	// MiscountedPurged (G5): a drain counts wrongly the allocations that were purged while they
 	// ran.
 	MiscountedPurged
+	// DeletedRunning (G5): the row of an allocation was deleted whose tasks may run.
+	DeletedRunning
 	// MiscountedUnconfirmed (G5): a record counts wrongly the allocations whose end nothing confirms.
 	MiscountedUnconfirmed
 	// ConfirmedEarly (G5): an entry confirmed the end of an allocation without a cause.
@@ -103,7 +105,7 @@ func (k Kind) String() string {
 	names := [kindCount]string{
 		"below limit", "no limit", "not free", "not draining", "not due", "stale revision", "marked excluded", "unexplained mark", "not withdrawn",
 		"foreign mark withdrawn", "placed again", "revision moved", "out of turn", "untrue outcome", "miscounted stopping", "miscounted volumes",
-		"miscounted marks", "miscounted purged", "miscounted unconfirmed", "confirmed early", "collected counted", "ended early", "no record", "second outcome", "ended without cause", "made eligible",
+		"miscounted marks", "miscounted purged", "deleted running", "miscounted unconfirmed", "confirmed early", "collected counted", "ended early", "no record", "second outcome", "ended without cause", "made eligible",
 		"mark lost", "no evaluation", "unseen",
 	}
 	if k >= kindCount {

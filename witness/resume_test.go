@@ -33,7 +33,7 @@ func (l *log) checkLate(t *testing.T) {
 		found := []witness.Finding{}
 		options := l.options
 		options.OnFinding = func(f witness.Finding) { found = append(found, f) }
-		late := witness.Resume(options, e.Before.(*world))
+		late := witness.Resume(options, e.Before.(witness.World))
 		for _, next := range l.entries[i:] {
 			late.Observe(next)
 		}

@@ -389,7 +389,9 @@ func TestWitness_findsEachViolation(t *testing.T) {
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(marked("a1", cluster.MarkPaced), node("n1", func(n *cluster.Node) { n.Drain.Marked = [cluster.MarkClassCount]int{} }))
 		}},
+		{"a purge that deletes a running row", witness.DeletedRunning, func(l *log) { l.apply(purged("a1")) }},
 		{"a purge that is not counted", witness.MiscountedPurged, func(l *log) {
+			l.now.version = 7
 			l.apply(drained("n1", cluster.DrainSpec{}))
 			l.apply(purged("a1"), node("n1", ready))
 		}},

@@ -93,6 +93,8 @@ type log struct {
 	entries []witness.Entry
 	// source is the origin of the next entries.
 	source witness.Source
+	// unversioned hides the cluster version of the states of the next entries.
+	unversioned bool
 }
 
 func newLog(o witness.Options) *log {
@@ -110,6 +112,9 @@ func (l *log) plan(planned []witness.Planned, edits ...edit) {
 	e := witness.Entry{Index: l.index, At: l.at, Before: before, After: l.now, Source: l.source, Planned: planned}
 	for _, edit := range edits {
 		edit(l.now, l.at, &e.Touched)
+	}
+	if l.unversioned {
+		e.Before, e.After = struct{ witness.World }{before}, struct{ witness.World }{l.now}
 	}
 	l.w.Observe(e)
 	l.entries = append(l.entries, e)

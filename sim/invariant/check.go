@@ -43,6 +43,7 @@ const (
 	MiscountedVolumes     Check = "G5 miscounted volumes"     // a record does not count the volumes left on the node
 	MiscountedMarks       Check = "G5 miscounted marks"       // a drain miscounts its marks
 	MiscountedPurged      Check = "G5 miscounted purged"      // a drain miscounts the allocations that were purged while they ran
+	DeletedRunning        Check = "G5 deleted running"        // the row of an allocation was deleted whose tasks may run
 	MiscountedUnconfirmed Check = "G5 miscounted unconfirmed" // a record miscounts the allocations whose end nothing confirms
 	ConfirmedEarly        Check = "G5 confirmed early"        // an entry confirmed an end without a cause
 	CollectedCounted      Check = "G5 collected counted"      // a row was collected that a record counts as unconfirmed
@@ -103,7 +104,7 @@ func Checks() []Check {
 		OutOfTurn, BatchEarly,
 		LateEnd, EndForgotten, Stalled, WrongBound, BoundBroken, Mistimed, DeadlineMoved,
 		EndedEarly, UntrueOutcome, MiscountedLeft, MiscountedVolumes, MiscountedMarks, MiscountedPurged,
-		MiscountedUnconfirmed, ConfirmedEarly, CollectedCounted, NoRecord, SecondOutcome, EndedWithoutCause, MadeEligible,
+		DeletedRunning, MiscountedUnconfirmed, ConfirmedEarly, CollectedCounted, NoRecord, SecondOutcome, EndedWithoutCause, MadeEligible,
 		NoEvaluation, ValidRefused, WrongAnswer, MarkLost, PlannedBeforeBarrier, PlannedFromOldState,
 		SentTwice, NotRetried, NotReevaluated, JobForgotten, NeedlessEvaluation,
 		Forgotten,

@@ -30,6 +30,13 @@ func brokenTruth() []broken {
 				func(state *statestore.Snapshot) { state.Node("n1").Drain.Marked = [cluster.MarkClassCount]int{} })
 			return s
 		}},
+		{"a purge that deletes a running row", invariant.DeletedRunning, []invariant.Check{invariant.JobForgotten}, func(t *testing.T) *fixture {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.apply(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+			s.fake(&shims.JobDeregister{Job: jobKey("web"), Purge: true, At: s.now}, shims.ChangeApplied{},
+				func(txn *statestore.Txn) { _ = txn.DeleteJob(jobKey("web"), true) })
+			return s
+		}},
 		{"a purge that is not counted", invariant.MiscountedPurged, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", 0)
