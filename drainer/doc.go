@@ -131,7 +131,10 @@
 //	                            node stays ineligible.
 //	a node is deleted           NodeGone. Write the record. Do not change the
 //	                            node's allocations. *
-//	a job is purged             CountPurged, for allocations that may run. *
+//	a job is purged             Stop what runs, and keep its row until the client
+//	                            reports the end. Keep lost rows. An FSM that deletes
+//	                            them calls CountPurged, but a drain that begins
+//	                            later does not count them. *
 //	a client judges health      DeploymentStatus.Judge of package cluster, with
 //	                            the proposer's time of the entry, not with a
 //	                            time of the client. *

@@ -6,7 +6,7 @@
 //	entry of marks     ──▶ rules.Recheck            ──▶ ApplyMark, for each accepted mark
 //	entry of ends      ──▶ rules.RecheckCompletions ──▶ EndDrain, for each ending
 //	node deleted       ──▶ NodeGone
-//	job purged         ──▶ CountPurged
+//	job purged         ──▶ CountPurged, if it deletes rows of allocations that may run
 //	ends confirmed     ──▶ Confirm · ConfirmByOperator, for each record of the node
 //
 // # Duties of the store

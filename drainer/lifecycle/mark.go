@@ -55,7 +55,8 @@ func written(a *cluster.Allocation, at time.Time, index uint64) {
 }
 
 // CountPurged counts in the drain of the node an allocation whose record is deleted while its tasks
-// may still run. It changes the node, which must be a copy of the row in the state.
+// may still run. It changes the node, which must be a copy of the row in the state. Keep the record
+// instead if you can: a drain that begins later does not count a deleted one.
 func CountPurged(n *cluster.Node, a *cluster.Allocation, index uint64) {
 	if n.Draining() && a.NodeID == n.ID && (!a.ClientTerminal() || a.Unconfirmed()) {
 		n.Drain.PurgedRunning++
