@@ -1,6 +1,7 @@
 package statestore_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -172,4 +173,26 @@ func TestAPurgeOfEndedAllocationsDoesNotWriteNodes(t *testing.T) {
 	before := w.snap().Node("n1")
 	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(web.Key(), true)) })
 	must.Eq(t, before, w.snap().Node("n1"))
+}
+
+// A purge of a job with thousands of allocations is one entry.
+func TestAPurgeOfALargeJob(t *testing.T) {
+	t.Parallel()
+	const count = 5000
+	w := newWorld(t)
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfConfirmation) })
+	w.nodes("n1")
+	web := w.job(serviceJob("web", count))
+	names, ids := make([]string, count), make([]cluster.AllocID, count)
+	for i := range ids {
+		names[i] = fmt.Sprintf("a%04d", i)
+		ids[i] = cluster.AllocID(names[i])
+	}
+	w.place(web, "n1", nil, names...)
+	w.report(cluster.ClientComplete, ids[:count/2]...)
+	w.write(func(x *statestore.Txn) { must.NoError(t, statestore.PurgeJob(x, web.Key(), w.now)) })
+	must.Eq(t, ids[count/2:], allocIDs(w.snap().AllocsByJob(web.Key())))
+	must.Eq(t, count/2, w.snap().Usage("n1").Live)
+	w.report(cluster.ClientComplete, ids[count/2:]...)
+	must.Eq(t, 0, w.snap().Usage("n1").Live)
 }
