@@ -16,7 +16,7 @@ const MonitorPatience = 10 * time.Minute
 
 // Contact is the time at which a server last answered a monitor. It is safe for concurrent use.
 type Contact struct {
-	// patience is how long the reads may go on without an answer from any address.
+	// Patience is how long the reads may go on without an answer from any address.
 	Patience time.Duration
 
 	mu   sync.Mutex

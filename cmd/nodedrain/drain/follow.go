@@ -41,10 +41,10 @@ type Follower struct {
 	// the event of an empty node was returned.
 	stoppedAt time.Time
 	emptied   bool
-	// record is the record of the drain after its end, or nil.
+	// record is the record of the drain after its end, or nil. [FollowEnded] sets it before DrainEnded.
 	record *wire.Drain
-	// down reports whether the node was down when it was last read.
-	down bool
+	// status is the node's status as last read, or empty.
+	status string
 	// held are the groups that have not moved, with their reasons; endsBy is the latest
 	// end of the drain, or zero. Both come from the server. After the end of the drain held are
 	// those that still stop.
@@ -60,21 +60,27 @@ type Follower struct {
 	nothingLeft bool
 }
 
+// FollowEnded returns a Follower of a drain that has ended already, with its record.
+func FollowEnded(n *wire.Node, record *wire.Drain) Follower {
+	return Follower{Node: n.ID, Strategy: record.Strategy, record: record, status: n.Status}
+}
+
 // over reports whether the monitor can end.
 func (f *Follower) over() bool { return f.DrainEnded && (f.allStopped || f.cancelled) }
 
 // updateNode returns the changes of the node. The record is that of its last drain if the node
 // no longer drains, or nil.
 func (f *Follower) updateNode(n *wire.Node, record *wire.Drain) (events []event) {
-	down := n.Status == string(cluster.NodeDown)
-	if down && !f.down && !f.DrainEnded {
+	const down = string(cluster.NodeDown)
+	if n.Status == down && f.status != down && !f.DrainEnded {
 		events = append(events, event{unixTime(n.StatusUpdatedAt, 0), fmt.Sprintf("Node %q down", n.ID)})
 	}
-	f.down = down
+	f.status = n.Status
 	strategy := n.DrainStrategy
 	switch {
 	case strategy == nil:
 		f.DrainEnded, f.record = true, record
+		f.allStopped = f.allocs != nil && f.Left() == 0 // those that came after the end do not count
 		f.nothingLeft = record != nil && record.Outcome != string(cluster.OutcomeNone) && record.StillStopping == 0
 		events = append(events, f.ended(n, record)...)
 		f.held = nil
@@ -83,7 +89,7 @@ func (f *Follower) updateNode(n *wire.Node, record *wire.Drain) (events []event)
 	case f.Strategy != nil && !sameStrategy(f.Strategy, strategy):
 		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, cli.LimitText(strategy))})
 	}
-	f.Strategy = strategy
+	f.Strategy, f.record = strategy, nil
 	return events
 }
 
@@ -125,11 +131,15 @@ func (f *Follower) ended(n *wire.Node, record *wire.Drain) (events []event) {
 	if why := n.LastDrain.Meta["cancel_message"]; why != "" {
 		line += ": " + cli.SingleLine(why)
 	}
-	return []event{{at, line}}
+	events = append(events, event{at, line})
+	for _, line := range outcomeText(record) {
+		events = append(events, event{at, line})
+	}
+	return events
 }
 
-// outcomeText returns the outcome of an ended drain if it is more than "complete", and the volumes
-// that it left.
+// outcomeText returns the outcome of an ended drain if it is more than "complete" or "cancelled", and the
+// volumes that it left.
 func outcomeText(record *wire.Drain) (lines []string) {
 	if record == nil || record.Outcome == string(cluster.OutcomeNone) {
 		return nil
@@ -141,7 +151,8 @@ func outcomeText(record *wire.Drain) (lines []string) {
 	if record.Unconfirmed > 0 {
 		text += "; " + cli.Count(record.Unconfirmed, "unconfirmed allocation")
 	}
-	if text != string(cluster.OutcomeComplete) {
+	text += confirmedText(record)
+	if text != string(cluster.OutcomeComplete) && text != string(cluster.OutcomeCancelled) {
 		lines = append(lines, "Outcome: "+text)
 	}
 	if record.VolumesLeft == nil {
@@ -196,11 +207,7 @@ func (f *Follower) empty() []event {
 		return nil
 	}
 	f.emptied = true
-	text := fmt.Sprintf("All allocations on node %q have stopped", f.Node)
-	if n := f.unconfirmed().count(); n > 0 {
-		text = fmt.Sprintf("No allocations are left on node %q, but nothing confirms the end of %s", f.Node, cli.Count(n, "allocation"))
-	}
-	return []event{{f.stoppedAt, text}}
+	return []event{{f.stoppedAt, f.emptyText()}}
 }
 
 // changes returns the changes of an allocation between two reads, oldest first. A slow read
@@ -218,49 +225,14 @@ func changes(was, is *wire.Allocation) (events []event) {
 	return events
 }
 
-// Left counts the allocations that still have to stop.
-func (f *Follower) Left() (n int) {
-	for _, a := range f.allocs {
-		if alloc.Alive(a) && !f.Stays(a) {
-			n++
-		}
-	}
-	return n
-}
-
-// Stays reports whether the allocation need not leave: the drain may ignore system jobs, and leave
-// the storage plugins that serve them. Only the servers decide which ones these are.
-func (f *Follower) Stays(a *wire.Allocation) bool {
-	switch skip := f.SkipSystem || f.Strategy != nil && f.Strategy.IgnoreSystemJobs; {
-	case !skip:
-		return false
-	case isPlugin(a.Job):
-		return f.nothingLeft || slices.ContainsFunc(f.reported, func(r wire.DrainAlloc) bool {
-			return r.ID == a.ID && r.Reason == rules.ReasonLeftByRequest.String()
-		})
-	}
-	return jobType(a) == string(cluster.JobSystem)
-}
-
-// jobType returns the type of an allocation's job, or empty if it is not known.
-func jobType(a *wire.Allocation) string {
-	if a.Job == nil || a.Job.Type == nil {
-		return ""
-	}
-	return *a.Job.Type
-}
-
-// isPlugin reports whether a job has a storage plugin. Then all its allocations count as
-// plugins.
-func isPlugin(j *wire.Job) bool {
-	return j != nil && slices.ContainsFunc(j.TaskGroups, func(g *wire.TaskGroup) bool {
-		return slices.ContainsFunc(g.Tasks, func(t *wire.Task) bool { return t.CSIPluginConfig != nil })
-	})
-}
-
 // marked reports whether a drain marked the allocation.
 func marked(a *wire.Allocation) bool {
 	return a.DesiredTransition != nil && a.DesiredTransition.Migrate != nil && *a.DesiredTransition.Migrate
+}
+
+// counts reports whether the progress has a meaning: not for a drain that has ended and left nothing to count.
+func (f *Follower) counts() bool {
+	return f.allocs != nil && (f.record == nil || f.DrainEnded && !f.cancelled && f.leaving.most > 0)
 }
 
 // progress returns the progress of the drain.

@@ -104,13 +104,25 @@ func OutcomeCell(d *wire.Drain) string {
 	switch {
 	case d.Unconfirmed > 0:
 		text += "; " + cli.Count(d.Unconfirmed, "unconfirmed allocation")
-	case !d.ConfirmedAt.IsZero():
-		text += "; confirmed later"
+	default:
+		text += confirmedText(d)
 	}
 	if left := volumesLeft(d); left > 0 {
 		text += fmt.Sprintf("; %s left on the node", cli.Count(left, "volume"))
 	}
 	return text
+}
+
+// confirmedText returns who or what confirmed the last unconfirmed allocation of a drain, or empty. The record
+// has the operator. It does not separate the reports of clients from the time that passed.
+func confirmedText(d *wire.Drain) string {
+	switch {
+	case d.Unconfirmed > 0 || d.ConfirmedAt.IsZero():
+		return ""
+	case d.ConfirmedBy != "":
+		return "; confirmed later by an operator"
+	}
+	return "; confirmed later by clients or by time (stop_on_client_after)"
 }
 
 // volumesLeft counts the volumes that a drain left on its node.

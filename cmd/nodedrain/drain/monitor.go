@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -88,8 +89,28 @@ func (m *Monitor) Run(ctx context.Context) error {
 		}
 	}
 	if m.Follow.cancelled {
-		return exitCancelled
+		return cmp.Or(m.stoppingSince(ctx), error(exitCancelled))
 	}
+	return nil
+}
+
+// stoppingSince prints how many of the allocations that still stopped at a cancel stop now.
+func (m *Monitor) stoppingSince(ctx context.Context) error {
+	r := m.Follow.record
+	if r == nil || r.StillStopping == 0 {
+		return nil
+	}
+	allocs, _, err := cli.Retry(ctx, &m.Contact, func() ([]*wire.Allocation, client.Answer, error) {
+		return m.API.NodeAllocations(ctx, m.Follow.Node, client.Query{})
+	})
+	switch {
+	case ctx.Err() != nil:
+		return cli.ExitInterrupted
+	case err != nil:
+		return cli.Errorf("Error reading the allocations on the node: %v", err)
+	}
+	m.Follow.updateAllocs(allocs)
+	m.Show.event(time.Now(), m.Follow.stillStopText())
 	return nil
 }
 
@@ -129,7 +150,7 @@ func (m *Monitor) print(s observation, now time.Time) {
 	for _, e := range events {
 		m.Show.event(e.at, e.text)
 	}
-	if m.Follow.allocs != nil {
+	if m.Follow.counts() {
 		m.Show.progress(m.Follow.progress(now))
 	}
 }

@@ -71,7 +71,7 @@ func TestFollower_unconfirmed(t *testing.T) {
 			[]string{"Unconfirmed: allocation a1 of job.web"},
 		},
 		"it need not leave": {
-			[]*wire.Allocation{lostAlloc("a1", "system", 30, time.Time{})}, &wire.Drain{Outcome: "complete", EndIndex: 20}, true, stopped, nil,
+			[]*wire.Allocation{lostAlloc("a1", "system", 30, time.Time{})}, &wire.Drain{Outcome: "complete", EndIndex: 20}, true, `No allocation had to leave node "n1"`, nil,
 		},
 	} {
 		f := Follower{Node: "n1", SkipSystem: test.skip}

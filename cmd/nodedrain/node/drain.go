@@ -44,14 +44,15 @@ func Drain() *cli.Command {
       unknown: the node was deleted, or no server answered for 10 minutes. With -monitor
       also if the node does not drain and no record of a drain exists. If monitoring
       fails, Nomad's command exits with 0 instead.
-  2   The drain was cancelled while it was monitored.
+  2   The drain was cancelled.
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
   4   The drain has ended, with any outcome, and nothing confirms the end of some
       allocations: their tasks may still run. It replaces 0, 2 and 3, and 1 after the node
-      was deleted. Also with -monitor, if the last drain of the node has ended like this.
-      Nomad's command exits with 0.
+      was deleted. Nomad's command exits with 0.
   130 The monitor was interrupted. The drain continues.
+  With -monitor, a drain that has ended has the same output and exit code as one that ends
+  while it is monitored. Nomad's command exits with 0.
 `,
 		Args: "NODE", CountsArgs: true, Connects: true, Options: f.options(), Run: f.run,
 	}
@@ -170,15 +171,21 @@ func (r *drainRequest) start(limit time.Duration) error {
 	return r.watch(drain.Follower{Node: r.node.ID, SkipSystem: r.ignoreSystem}, answer.Index)
 }
 
-// resume monitors a running drain.
+// resume monitors the drain of a node, or judges its last one if it has ended. Both are one watch: the
+// judgement does not depend on when it began.
 func (r *drainRequest) resume(index uint64) error {
 	if r.node.DrainStrategy == nil {
 		fmt.Fprintln(r.c.Out, "No drain strategy set")
-		return r.ended()
+		last, err := r.lastDrain()
+		if err != nil || last == nil {
+			return err
+		}
+		follow := drain.FollowEnded(r.node, last)
+		follow.SkipSystem = r.ignoreSystem
+		return r.watch(follow, 0) // nothing newer needs to happen
 	}
 	drain.Stamped(r.c.Out, time.Now(), fmt.Sprintf("Monitoring node %q: Ctrl-C to detach monitoring", r.node.ID))
-	follow := drain.Follower{Node: r.node.ID, Strategy: r.node.DrainStrategy, SkipSystem: r.ignoreSystem}
-	return r.watch(follow, index)
+	return r.watch(drain.Follower{Node: r.node.ID, Strategy: r.node.DrainStrategy, SkipSystem: r.ignoreSystem}, index)
 }
 
 // watch monitors a drain from an index.
@@ -202,19 +209,19 @@ func (r *drainRequest) watch(follow drain.Follower, index uint64) error {
 	return r.printUnconfirmed(left, err)
 }
 
-// ended prints the unconfirmed allocations of the last drain of a node that does not drain. Servers of an
-// older build have no record.
-func (r *drainRequest) ended() error {
+// lastDrain returns the record of the node's last drain, or nil if the servers are of an older build and
+// have no records.
+func (r *drainRequest) lastDrain() (*wire.Drain, error) {
 	report, _, err := r.c.API.NodeDrain(r.c.Ctx, r.node.ID, client.Query{})
 	switch {
+	case client.NotFound(err):
+		return nil, nil
 	case err != nil:
-		return nil
+		return nil, cli.Errorf("Error reading the record of the drain: %v", err)
 	case report.State == wire.StateNone:
-		return cli.Errorf("Node %q does not drain, and no record of a drain exists: there is nothing to monitor", r.node.ID)
-	case report.State != wire.StateEnded:
-		return nil
+		return nil, cli.Errorf("Node %q does not drain, and no record of a drain exists: there is nothing to monitor", r.node.ID)
 	}
-	return r.printUnconfirmed(drain.UnconfirmedIn(report.Drain), nil)
+	return report.Drain, nil
 }
 
 // printUnconfirmed prints the allocations whose end nothing confirms, and what to do. If there are some, it
