@@ -68,30 +68,51 @@ func Following[T any](index uint64, wait time.Duration, read func(client.Query) 
 	}
 }
 
-// Outage holds what a monitor has printed about lost connections since the last answer. An outage
-// of all servers prints each address once.
+// Outage holds what a monitor has printed about lost connections. Each outage prints each address once. It
+// ends when answers come for the settling time without a lost connection: servers without a leader answer
+// some requests, and others fail again and again.
 type Outage struct {
 	tried []string
-	full  bool // every address was tried
+	// full means that every address was tried and that a line has reported it, and partly that requests
+	// were answered meanwhile.
+	full, partly bool
+	// movedAt is the time of the last move.
+	movedAt time.Time
 }
+
+// settling is how long no connection is lost at the end of an outage.
+const settling = 5 * time.Second
 
 // Moved returns the line for a move, or empty.
 func (o *Outage) Moved(m client.Move, patience time.Duration) string {
+	o.movedAt = time.Now()
 	switch {
 	case !slices.Contains(o.tried, m.To):
 		o.tried = append(o.tried, m.To)
 		return movedText(m)
-	case !o.full:
-		o.full = true
-		return fmt.Sprintf("no server answers, retrying for %s", patience)
+	case o.full:
+		return ""
 	}
-	return ""
+	o.full = true
+	if o.partly {
+		return fmt.Sprintf("some requests are not answered: the servers may have no leader; retrying for %s", patience)
+	}
+	return fmt.Sprintf("no server answers, retrying for %s", patience)
 }
 
-// Answered ends the outage. It returns a line, or empty.
+// Answered notes an answer, which may end the outage. It returns a line, or empty.
 func (o *Outage) Answered() (line string) {
-	if o.full {
-		line = "a server answers again"
+	switch {
+	case len(o.tried) == 0:
+		return ""
+	case o.full && !o.partly: // the outage was silent until now
+		o.full, o.partly = false, true
+		return "a server answers again"
+	case time.Since(o.movedAt) < settling:
+		o.partly = true
+		return ""
+	case o.full:
+		line = "all requests are answered again"
 	}
 	*o = Outage{}
 	return line

@@ -128,16 +128,47 @@ func TestMovedText(t *testing.T) {
 // An outage of all servers prints each address once, and its end.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	var o Outage
-	to := func(address string) string {
-		return o.Moved(client.Move{From: "http://s0", To: "http://" + address}, 10*time.Minute)
-	}
-	must.Eq(t, "connection lost, trying s1", to("s1"))
-	must.Eq(t, "", o.Answered())
-	must.Eq(t, "connection lost, trying s2", to("s2"))
-	must.Eq(t, "connection lost, trying s1", to("s1"))
-	must.Eq(t, "no server answers, retrying for 10m0s", to("s2"))
-	must.Eq(t, "", to("s1"))
-	must.Eq(t, "a server answers again", o.Answered())
-	must.Eq(t, "connection lost, trying s0 again", to("s0"))
+	synctest.Test(t, func(t *testing.T) {
+		var o Outage
+		to := func(address string) string {
+			return o.Moved(client.Move{From: "http://s0", To: "http://" + address}, 10*time.Minute)
+		}
+		settle := func() string { time.Sleep(settling); return o.Answered() }
+		must.Eq(t, "connection lost, trying s1", to("s1"))
+		must.Eq(t, "", settle())
+		must.Eq(t, "connection lost, trying s2", to("s2"))
+		must.Eq(t, "connection lost, trying s1", to("s1"))
+		must.Eq(t, "no server answers, retrying for 10m0s", to("s2"))
+		must.Eq(t, "", to("s1"))
+		must.Eq(t, "a server answers again", o.Answered())
+		must.Eq(t, "", settle())
+		must.Eq(t, "connection lost, trying s0 again", to("s0"))
+	})
+}
+
+// Servers without a leader answer some requests, and the connections of others are lost. Bug: each answer ended
+// the outage, so each lost connection was a line: two in a second.
+func TestOutage_withoutALeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o Outage
+		var lines []string
+		add := func(line string) {
+			if line != "" {
+				lines = append(lines, line)
+			}
+		}
+		for i := range 60 {
+			add(o.Moved(client.Move{From: "http://s0", To: "http://s" + string(rune('0'+i%3))}, 10*time.Minute))
+			add(o.Answered())
+			time.Sleep(500 * time.Millisecond)
+		}
+		add(o.Answered())
+		time.Sleep(settling)
+		add(o.Answered())
+		must.Eq(t, []string{
+			"connection lost, trying s0 again", "connection lost, trying s1", "connection lost, trying s2",
+			"some requests are not answered: the servers may have no leader; retrying for 10m0s", "all requests are answered again",
+		}, lines)
+	})
 }
