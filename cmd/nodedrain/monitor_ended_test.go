@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -59,4 +60,23 @@ func TestMonitor_ofAnEndedDrain(t *testing.T) {
 			must.StrHasSuffix(t, ": "+want, lines[i+1], must.Sprint(test.name))
 		}
 	}
+}
+
+// The watch of an ended drain waits for a task that still stops. Bug: it returned 0.
+func TestMonitor_ofAnEndedDrainThatStillStops(t *testing.T) {
+	t.Parallel()
+	const id = "aaaaaaaa-0000-4000-8000-000000000001"
+	address := answers(t, map[string]any{
+		"/v1/nodes":                       json.RawMessage(`[{"ID":"` + id + `"}]`),
+		"/v1/node/" + id:                  json.RawMessage(`{"ID":"` + id + `","Status":"ready"}`),
+		"/v1/node/" + id + "/allocations": json.RawMessage(`[{"ID":"a2","JobID":"slow","TaskGroup":"db","DesiredStatus":"stop","ClientStatus":"running","CreateIndex":5}]`),
+		"/v1/node/" + id + "/drain":       json.RawMessage(`{"State":"ended","Drain":{"ID":"d1","EndIndex":20,"Outcome":"deadline reached","StillStopping":1}}`),
+	})
+	ctx, interrupt := context.WithCancel(t.Context())
+	stdout := &watching{words: "1 of 1 allocation left", do: interrupt}
+	code, errs := runAt(ctx, address, strings.NewReader(""), stdout, "node", "drain", "-monitor", id)
+	must.EqOp(t, 130, code, must.Sprint(stdout.String(), errs))
+	must.StrContains(t, stdout.String(), ": Outcome: deadline reached; 1 allocation still stopping\n")
+	must.StrContains(t, stdout.String(), `The drain of node "`+id+`" has ended. 1 allocation still to stop`)
+	must.StrNotContains(t, stdout.String(), "have stopped")
 }
