@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // hierarchies returns the real hierarchies of this machine, as if only those of one version were
@@ -280,6 +282,34 @@ func TestGroup_processThatCannotBeKilled(t *testing.T) {
 	must.NoError(t, os.WriteFile(filepath.Join(ice.Path(), "freezer.state"), []byte("THAWED"), 0))
 	must.NoError(t, g.Wait(ctx))
 	must.NoError(t, g.Remove(ctx))
+}
+
+// The first thread of a program has ended, and others run. Bug: cgroup.kill of v2 ended no such process,
+// and a group of v1 counted as empty.
+func TestGroup_firstThreadEnded(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, h cgroup.Hierarchies) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		g := create(t, h)
+		program, err := os.Executable()
+		must.NoError(t, err)
+		cmd := shell(t, g, asHeadless+"=1 exec "+program)
+		for ended := false; !ended; runtime.Gosched() { // the first thread ends soon
+			ended, err = process.LeaderEnded(cmd.Process.Pid)
+			must.NoError(t, err)
+		}
+		populated, err := g.Populated()
+		must.NoError(t, err)
+		must.True(t, populated)
+		pids, err := g.PIDs()
+		must.NoError(t, err)
+		must.Eq(t, []int{cmd.Process.Pid}, pids)
+		must.NoError(t, g.Kill(ctx))
+		must.NoError(t, g.Wait(ctx))
+		_ = cmd.Wait()
+		must.Eq(t, "signal: killed", cmd.ProcessState.String())
+	})
 }
 
 // Processes fork while they are killed.

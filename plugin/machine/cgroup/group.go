@@ -118,11 +118,16 @@ func (g *Group) threadsV1() ([]int, error) {
 
 // members leaves out a thread that only forks a process into the group, see [Group.Start]: its process
 // is elsewhere. Without this a kill of the group would kill the driver that forks, and a wait would
-// wait for the driver's end.
+// wait for the driver's end. The kernel shows a thread that has ended in no group. So a process whose
+// first thread has ended counts: one that forks keeps its first thread.
 func (f folder) members(threads []int) (members []int, err error) {
 	for _, thread := range threads {
 		leader, err := process.Leader(thread)
+		ended := false
 		if err == nil && leader != thread {
+			ended, err = process.LeaderEnded(leader)
+		}
+		if err == nil && leader != thread && !ended {
 			var at map[string]string
 			at, err = positions(leader, leader)
 			if place := filepath.Join(f.mounted(), at[f.controller]); err == nil && place != f.path && !strings.HasPrefix(place, f.path+"/") {

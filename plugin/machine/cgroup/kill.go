@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
 // freezeFor is how long Kill waits until all processes are frozen. A process in state D delays it.
@@ -35,7 +37,14 @@ func (g *Group) Kill(ctx context.Context) error {
 }
 
 func (g *Group) killUnified(ctx context.Context) error {
-	err := write(filepath.Join(g.v2, "cgroup.kill"), "1")
+	kill := func() error { return write(filepath.Join(g.v2, "cgroup.kill"), "1") }
+	err := kill()
+	if err == nil {
+		if killed, err := g.killHeadless(); err != nil || !killed {
+			return err
+		}
+		err = kill() // they may have forked before
+	}
 	if err == nil {
 		return nil
 	}
@@ -59,6 +68,29 @@ func (g *Group) killUnified(ctx context.Context) error {
 		err = errors.Join(err, thaw)
 	}
 	return err
+}
+
+// killHeadless kills the processes whose first thread has ended while others run, and reports whether
+// there were any. cgroup.kill sends the signal to the first thread only, so it does not end them.
+func (g *Group) killHeadless() (bool, error) {
+	pids, err := g.PIDs()
+	if err != nil {
+		return false, err
+	}
+	var headless []int
+	for _, pid := range pids {
+		switch ended, err := process.LeaderEnded(pid); {
+		case errors.Is(err, process.ErrGone):
+		case err != nil:
+			return false, err
+		case ended:
+			headless = append(headless, pid)
+		}
+	}
+	if len(headless) == 0 {
+		return false, nil
+	}
+	return true, g.signalEach(headless, unix.SIGKILL)
 }
 
 func (g *Group) killV1(ctx context.Context) error {
@@ -115,13 +147,18 @@ func (g *Group) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// signalAll sends a signal to each process. It opens pidfds of all and lists again: a pidfd whose pid
-// is in the second list belongs to a member, or to a process that has ended.
+// signalAll sends a signal to each process.
 func (g *Group) signalAll(sig syscall.Signal) error {
 	pids, err := g.PIDs()
 	if err != nil {
 		return err
 	}
+	return g.signalEach(pids, sig)
+}
+
+// signalEach sends a signal to processes that were listed. It opens pidfds of all and lists again: a
+// pidfd whose pid is in the second list belongs to a member, or to a process that has ended.
+func (g *Group) signalEach(pids []int, sig syscall.Signal) error {
 	open := map[int]int{}
 	defer func() {
 		for _, fd := range open {

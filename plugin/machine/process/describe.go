@@ -121,3 +121,10 @@ func Leader(thread int) (int, error) {
 	}
 	return 0, fmt.Errorf("read the process of thread %d: no Tgid", thread)
 }
+
+// LeaderEnded reports whether the first thread of a process has ended. Its other threads may run on:
+// see [Identity.Alive]. The error is ErrGone if there is no process with the pid.
+func LeaderEnded(pid int) (bool, error) {
+	st, err := readStat(strconv.Itoa(pid))
+	return err == nil && !st.living(), err
+}
