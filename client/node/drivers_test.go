@@ -394,6 +394,21 @@ func TestTasks_cleanWithoutAnAnswer(t *testing.T) {
 	w.stop()
 }
 
+// A process has left the control group of its task, and the driver reports that the task runs. Bug: the
+// client killed the empty group, and reported the end of the allocation.
+func TestTasks_cleanOfATaskThatRunsElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.begin()
+	ref := client.TaskRef{Alloc: cluster.AllocID("elsewhere-" + rand.Text()), Task: "t", ID: "none/t/1"}
+	one := newDouble()
+	close(one.hold)
+	one.hostCgroup, one.destroyed = true, errors.New("task has not ended: [pid 7]")
+	_, err := w.node.shell.tasks.clean(t.Context(), one, ref)
+	must.ErrorContains(t, err, "pid 7")
+	w.stop()
+}
+
 // On a client that runs as root, raw_exec waits for the servers' answer, and is refused while they
 // accept jobs without a token.
 func TestTrust(t *testing.T) {

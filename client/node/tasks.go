@@ -166,7 +166,10 @@ func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRe
 	case class.Uncertain(), !d.Capabilities().HostCgroup:
 		return err
 	}
-	// All processes of the task are in the control group.
+	// A process may have left the control group. Then the driver reports that the task runs.
+	if status, failed := d.Inspect(ctx, task.ID); failed == nil && status.State == driver.TaskRunning {
+		return err
+	}
 	t.logger.Warn("a driver could not destroy a task; the client kills the control group of the task", "driver", task.Driver, "task", string(task.ID), "error", err)
 	return nil
 }

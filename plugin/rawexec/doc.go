@@ -10,7 +10,8 @@
 //
 // All processes of a task are in one control group. If the host passes a group for this task, the
 // driver uses it. Otherwise the driver creates one. A group that already has processes is refused.
-// If the machine has no control groups, the descendants of the shim are the task.
+// The descendants of the shim are also the task's: they may have left the group, and a machine may
+// have no control groups.
 //
 // The task has ended when its first process has ended: the shim then kills all others. Wait, Stop
 // and Destroy with force return when all processes have ended. While a process cannot be killed

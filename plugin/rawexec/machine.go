@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -109,22 +110,21 @@ func (m machine) group(path string) (*cgroup.Group, error) {
 
 // remaining describes the processes of a task.
 func (m machine) remaining(r shim.Record) string {
-	g, err := m.group(r.Cgroup)
+	pids, err := m.pids(r)
 	if err != nil {
 		return err.Error()
 	}
-	if g != nil {
-		all, err := g.Remaining()
-		if err != nil {
+	var all []process.Description
+	for _, pid := range pids {
+		switch d, err := process.Describe(pid); {
+		case errors.Is(err, process.ErrGone):
+		case err != nil:
 			return err.Error()
+		default:
+			all = append(all, d)
 		}
-		return fmt.Sprint(all)
 	}
-	one, err := r.Task.Describe()
-	if err != nil {
-		return err.Error()
-	}
-	return one.String()
+	return fmt.Sprint(all)
 }
 
 // clear kills the processes of a task once and waits for their end for some seconds.
@@ -168,22 +168,26 @@ func (m machine) measure(r shim.Record) (process.Usage, time.Time, error) {
 	return sum, time.Now(), nil
 }
 
-// pids returns the processes of a task.
+// pids returns the processes of a task: those of its control group, and the descendants of its shim,
+// which may have left the group.
 func (m machine) pids(r shim.Record) ([]int, error) {
 	g, err := m.group(r.Cgroup)
 	if err != nil {
 		return nil, err
 	}
+	var pids []int
 	if g != nil {
-		return g.PIDs()
+		if pids, err = g.PIDs(); err != nil {
+			return nil, err
+		}
 	}
-	if r.Shim.IsZero() {
-		return nil, nil
+	if alive, err := r.Shim.Alive(); err != nil || !alive {
+		return pids, err
 	}
 	below, err := process.Descendants(r.Shim.PID)
-	var pids []int
 	for _, id := range below {
 		pids = append(pids, id.PID)
 	}
-	return pids, err
+	slices.Sort(pids)
+	return slices.Compact(pids), err
 }

@@ -43,6 +43,10 @@ func TestTask_life(t *testing.T) {
 	n.end(p, c)
 }
 
+// leaver is a script that starts a process outside of all control groups. The process ignores SIGTERM.
+const leaver = `setsid sh -c 'for f in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do echo $$ >$f; done 2>/dev/null
+trap "" TERM; echo ready; while :; do sleep 0.02; done' & `
+
 func TestStop(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -60,6 +64,9 @@ func TestStop(t *testing.T) {
 		"no grace":                   {"trap '' TERM; echo ready; while :; do sleep 0.02; done", "SIGTERM", 0, 137, 9, 0},
 		"what forked away goes too":  {"trap 'exit 6' TERM; setsid sh -c 'trap \"\" TERM; sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done", "SIGTERM", time.Hour, 6, 0, 0},
 		"what forked away, by force": {"trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done", "SIGTERM", 300 * time.Millisecond, 137, 9, 300 * time.Millisecond},
+		// Bug: the shim waited for ever for a child that had left all control groups, and nothing killed it.
+		"what left the control group goes too":  {"trap 'exit 6' TERM; " + leaver + "while :; do sleep 0.02; done", "SIGTERM", time.Hour, 6, 0, 0},
+		"what left the control group, by force": {"trap '' TERM; " + leaver + "while :; do sleep 0.02; done", "SIGTERM", 300 * time.Millisecond, 137, 9, 300 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

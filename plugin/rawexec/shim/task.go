@@ -20,7 +20,7 @@ import (
 type shim struct {
 	log    *slog.Logger
 	file   *os.File      // of the record
-	group  *cgroup.Group // nil: the descendants of the shim are the task
+	group  *cgroup.Group // nil: only the descendants of the shim are the task
 	pid    int           // of the task's first process
 	pidfd  *os.File      // nil where the kernel has none
 	record Record        // for the goroutine of Main
@@ -85,17 +85,22 @@ func (s *shim) stop(sig unix.Signal, grace time.Duration) error {
 	return s.signal(unix.SIGCONT) // so that a stopped process receives the signal
 }
 
-// kill kills all processes of the task. The reaper notices their end.
+// kill kills all processes of the task: those of its control group, and descendants of the shim that
+// have left the group. The reaper notices their end.
 func (s *shim) kill() {
+	s.killGroup()
+	s.killTree()
+}
+
+// killGroup kills the processes of the control group.
+func (s *shim) killGroup() {
 	if s.group == nil {
-		s.killTree()
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := s.group.Kill(ctx); err != nil {
 		s.log.Error("processes were not killed", "error", err)
-		s.killTree()
 	}
 }
 
@@ -127,9 +132,10 @@ func (s *shim) killTree() {
 // await reaps children until all processes of the task have ended. The end of the task's first
 // process is the result. All other processes are killed then.
 func (s *shim) await() {
-	for {
+	for wait := unix.WNOHANG; ; {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		pid, err := syscall.Wait4(-1, &status, wait, nil)
+		wait = unix.WNOHANG
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -139,13 +145,14 @@ func (s *shim) await() {
 		case err != nil:
 			s.log.Error("children were not reaped", "error", err)
 			return
-		}
-		if pid == s.pid && (status.Exited() || status.Signaled()) {
+		case pid == 0: // children live, and may have forked while they were killed
+			if s.record.Exit != nil {
+				s.kill()
+			}
+			wait = 0
+		case pid == s.pid && (status.Exited() || status.Signaled()):
 			s.end(status)
-		}
-		// Without a control group a process may have forked while it was killed: kill again.
-		if s.record.Exit != nil && (pid == s.pid || s.group == nil) {
-			s.kill()
+			s.killGroup() // most tasks then have no child, and need no search for descendants
 		}
 	}
 }
