@@ -17,6 +17,9 @@ func (s *taskStart) clean() {
 		return
 	}
 	ref := s.t.ref()
+	if s.t.unrecorded() {
+		ref.Generation = 0 // without the id of a start a driver can do nothing
+	}
 	if !s.t.rec.HostCgroup && ref.ID != "" && s.t.core().drivers.state(s.t.task.Driver) == nil {
 		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not installed, and only it can remove the task")
 		return
@@ -41,6 +44,9 @@ func (s *taskStart) clean() {
 // drivers returns the drivers that may have the start. The driver of an orphan is unknown, so any
 // driver may have it.
 func (s *taskStart) drivers() []*driverState {
+	if s.t.unrecorded() {
+		return nil
+	}
 	all := s.t.core().drivers
 	if s.t.alloc.orphan() {
 		return all.all

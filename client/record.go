@@ -23,6 +23,9 @@ type Record struct {
 	BootID    string
 	// Received is when the client first received the allocation.
 	Received time.Duration
+	// Unrecorded: when the client received the allocation, the allocation had to stop or a client had
+	// reported it. So an earlier client may have started tasks, and its record is lost.
+	Unrecorded bool `json:",omitempty"`
 	// Stopping: the servers or the client stop the allocation, since StopBegan and because of
 	// StopReason.
 	Stopping   bool
@@ -104,7 +107,9 @@ const (
 	PhaseStarting
 	// PhaseRunning: the driver has started the task.
 	PhaseRunning
-	// PhaseCleaning: the start has ended or has failed, and its remains must be removed.
+	// PhaseCleaning: the start has ended or has failed, and its remains must be removed. With
+	// [EndNone] the task has not started by this record, and what an unrecorded start has left must
+	// be removed.
 	PhaseCleaning
 	// PhaseBackoff: the next start waits until RestartAt. Nothing is left of the last start.
 	PhaseBackoff

@@ -77,7 +77,9 @@ func (t *taskRunner) step() {
 }
 
 func (t *taskRunner) stepWaiting() {
-	if t.mustStop() {
+	if t.mustStop() && t.alloc.rec.Unrecorded && !t.alloc.order.anyStarted() {
+		t.enter(PhaseCleaning)
+	} else if t.mustStop() {
 		t.die("Killed", "The task was stopped before it started")
 	} else if !t.restarting() && t.mayStart() {
 		t.begin()
@@ -190,8 +192,19 @@ func (t *taskRunner) over(end End, exit *driver.ExitResult) {
 // restart policy applies. Such a task may be the cause of its driver's end.
 const maxInterrupted = 3
 
+// unrecorded reports whether the client removes the remains of starts of which it has no record.
+func (t *taskRunner) unrecorded() bool { return t.rec.Phase == PhaseCleaning && t.rec.End == EndNone }
+
 // finished decides what happens after the remains of a start are removed.
 func (t *taskRunner) finished() {
+	if t.unrecorded() {
+		message := "The task was stopped before it started"
+		if t.alloc.rec.Alloc.ClientStatus != cluster.ClientPending {
+			message = "The client has no record of a start of the task, and has removed what may have been left of one"
+		}
+		t.die("Killed", message)
+		return
+	}
 	if t.rec.End != EndInterrupted {
 		t.interrupted = 0
 	}

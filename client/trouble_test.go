@@ -152,6 +152,40 @@ func TestCore_orphanWithoutADriver(t *testing.T) {
 	must.MapLen(t, 0, n.disk)
 }
 
+// The records of the client are lost while a task runs, and the servers stop the allocation before the
+// next client starts. Bug: the client reported that the task was stopped before it started, and the
+// task ran on.
+func TestCore_stoppedWithoutARecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		status     cluster.ClientStatus
+		driverDown bool
+	}{
+		"stopped":                     {status: cluster.ClientRunning},
+		"lost":                        {status: cluster.ClientLost},
+		"stopped, without the driver": {status: cluster.ClientRunning, driverDown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newRunning(t, script{}, time.Minute)
+			n.crash()
+			clear(n.disk)
+			if c.driverDown {
+				n.killDriver()
+				n.driver.launchError = errors.New("the program is gone")
+			}
+			report := n.servers["a"]
+			report.ClientStatus = c.status
+			n.servers["a"] = report
+			n.stop("a")
+			n.startCore()
+			n.answer()
+			n.run(time.Minute)
+			must.SliceEmpty(t, n.live(""), must.Sprint(n.storyOf()))
+			must.EqOp(t, cluster.ClientComplete, n.status("a"))
+			must.StrContains(t, n.messages("a", "web"), "has no record of a start")
+		})
+	}
+}
+
 // If Wait fails occasionally, over months, the task is not lost.
 func TestCore_rareWaitErrors(t *testing.T) {
 	n := newRunning(t, script{}, time.Minute)
