@@ -21,6 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog/keeper"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 )
 
 // double is a double of a driver's process. The test sets its answers. Other calls panic.
@@ -406,6 +407,29 @@ func TestTasks_cleanOfATaskThatRunsElsewhere(t *testing.T) {
 	one.hostCgroup, one.destroyed = true, errors.New("task has not ended: [pid 7]")
 	_, err := w.node.shell.tasks.clean(t.Context(), one, ref)
 	must.ErrorContains(t, err, "pid 7")
+	w.stop()
+}
+
+// The client has no record of a start of a task, and a shim of raw_exec has. Bug: the client ended such
+// tasks only by control groups, and reported the end on a machine without them.
+func TestTasks_cleanWithoutARecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.begin()
+	tasks := w.node.shell.tasks
+	alloc := "unrecorded-" + rand.Text()
+	folders := map[string]shim.Folder{}
+	for _, id := range []string{alloc + "/t/1", alloc + "/t2/1", "x" + alloc + "/t/1"} {
+		folders[id] = shim.FolderOf(tasks.shims, id)
+		must.NoError(t, folders[id].Create(&shim.Spec{TaskID: id}))
+	}
+	_, err := tasks.clean(t.Context(), nil, client.TaskRef{Alloc: cluster.AllocID(alloc), Task: "t"})
+	must.NoError(t, err)
+	for id, folder := range folders {
+		exists, err := folder.Exists()
+		must.NoError(t, err)
+		must.EqOp(t, id != alloc+"/t/1", exists, must.Sprint(id))
+	}
 	w.stop()
 }
 

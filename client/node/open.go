@@ -163,7 +163,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		logger:  n.logger, disk: newSharedTurns(diskWrites),
 	}
 	n.shell.storage = n.newStorage(sockets)
-	n.shell.tasks = n.newTasks(life, o, dirs, groups)
+	n.shell.tasks = n.newTasks(life, o, dirs, groups, filepath.Join(sockets, shimsDir))
 	volumes, err := volumeOptions(n.shell, servers, n.home.path, left)
 	if err != nil {
 		return err
@@ -202,11 +202,11 @@ func (n *Node) connect(core *client.Core, happen *events) {
 }
 
 // newTasks returns what starts and removes tasks for the shell.
-func (n *Node) newTasks(life context.Context, o Options, dirs *allocdir.Folders, groups cgroup.Hierarchies) *tasks {
+func (n *Node) newTasks(life context.Context, o Options, dirs *allocdir.Folders, groups cgroup.Hierarchies, shims string) *tasks {
 	return &tasks{
 		node: n.shell.contact.newest, region: o.Config.Region, dirs: dirs, groups: groups, logger: n.logger,
 		logs:    newLogs(life, keeper.Command{Path: o.Program, Args: o.LogKeeper}, n.logger),
-		rotates: n.shell.drivers.rotatesLogs, storage: n.shell.storage,
+		rotates: n.shell.drivers.rotatesLogs, storage: n.shell.storage, shims: shims,
 	}
 }
 
@@ -384,6 +384,10 @@ func shortName(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
+
+// shimsDir is the folder of the shims of raw_exec, below the folder of all sockets. The configuration of
+// raw_exec may name another one.
+const shimsDir = "shims"
 
 // withRawExec adds the keys that the client sets to the configuration of raw_exec.
 func withRawExec(own json.RawMessage, shims string) (json.RawMessage, error) {

@@ -339,7 +339,7 @@ func (o *pluginOptions) newProgram(name, path string, args []string) *pluginProg
 	}
 	own := o.config.Plugins[name].Config
 	if name == rawExec && args != nil {
-		if own, p.refused = withRawExec(own, filepath.Join(o.sockets, "shims")); p.refused != nil {
+		if own, p.refused = withRawExec(own, filepath.Join(o.sockets, shimsDir)); p.refused != nil {
 			return p
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os/user"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -18,6 +19,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 )
 
 // killWait is how long a kill waits for the end of the processes.
@@ -35,6 +37,8 @@ type tasks struct {
 	// volumes is the folder of the node's volumes, and storage has the sockets of storage plugins.
 	volumes string
 	storage *storagePlugins
+	// shims is the folder in which raw_exec keeps its shims, unless its configuration names another one.
+	shims string
 	// rotates reports whether a driver writes logs itself.
 	rotates func(driver string) bool
 	logger  *slog.Logger
@@ -174,6 +178,20 @@ func (t *tasks) destroy(ctx context.Context, d driver.Driver, task client.TaskRe
 	return nil
 }
 
+// endShims ends all starts of a task of which the client has no record, by the shims of raw_exec. The
+// grace of the task is lost with the record.
+func (t *tasks) endShims(ctx context.Context, task client.TaskRef) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	starts, err := shim.Starts(t.shims, string(task.Alloc), task.Task)
+	failed := []error{err}
+	for _, start := range starts {
+		t.logger.Warn("a task runs of which the client has no record: the client stops it", "alloc", task.Alloc, "task", task.Task)
+		failed = append(failed, start.End(ctx, syscall.SIGINT, cluster.DefaultKillTimeout))
+	}
+	return errors.Join(failed...)
+}
+
 // awaitEmpty waits until a task has no process.
 func (t *tasks) awaitEmpty(ctx context.Context, task client.TaskRef) error {
 	group, err := t.group(task.Alloc, task.Task)
@@ -187,7 +205,10 @@ func (t *tasks) awaitEmpty(ctx context.Context, task client.TaskRef) error {
 // does not answer.
 func (t *tasks) clean(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
 	var unknown error // not nil if the driver may still have the task
-	if d != nil {
+	switch {
+	case task.ID == "":
+		unknown = t.endShims(ctx, task)
+	case d != nil:
 		unknown = t.destroy(ctx, d, task)
 	}
 	group, err := t.group(task.Alloc, task.Task)

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	pb "github.com/seed-f9cf0b39/nodedrain/plugin/proto/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 )
 
 // A task sees its own folder and environment. The suite of drivers tests the rest of its life.
@@ -226,6 +227,38 @@ func TestShimAndPluginDie(t *testing.T) {
 	must.StrContains(t, n.wait(p, c).GetErr(), "lost")
 	must.Eq(t, nil, n.processes())
 	n.end(p, c)
+}
+
+// A client has lost all records. It finds the starts of a task by their shims and ends them, also on a
+// machine without control groups and if the shim does not answer.
+func TestStarts_endWithoutARecord(t *testing.T) {
+	t.Parallel()
+	for name, hangs := range map[string]bool{"the shim stops its task": false, "the shim hangs": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.only("none")
+			p := n.launch()
+			c, other := n.task("trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 0.02; done"), n.task("echo ready; exec sleep 600")
+			n.start(p, c)
+			n.start(p, other)
+			if hangs {
+				frozen.Stop(t, n.pid(p, c, "shim_pid"))
+			}
+			p.kill(t)
+			starts, err := shim.Starts(n.shims(), c.GetAllocId(), c.GetName())
+			must.NoError(t, err)
+			must.SliceLen(t, 1, starts)
+			must.NoError(t, starts[0].End(t.Context(), syscall.SIGINT, time.Minute))
+			must.SliceLen(t, 1, n.processes(), must.Sprint("the other task runs"))
+			must.EqOp(t, hangs, n.stdout(c) == "ready\n")
+			must.DirNotExists(t, string(starts[0]))
+			starts, err = shim.Starts(n.shims(), c.GetAllocId(), c.GetName())
+			must.NoError(t, err)
+			must.SliceEmpty(t, starts)
+			n.end(n.launch(), other)
+		})
+	}
 }
 
 // NP-P5: a shim that does not answer delays the stop of its own task only by the request.
