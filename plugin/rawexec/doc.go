@@ -18,7 +18,8 @@
 // (state D), the task counts as running. Inspect describes the process under "waits_for", and an
 // event names it.
 //
-// If the shim dies, the kernel kills the first process, and the driver kills the others. The exit
+// If the shim dies, the kernel kills the first process, and the driver kills the others in the control
+// group, or in the session of the task if there is no group. A process that has left it stays. The exit
 // result is lost, and Wait returns an unknown result.
 //
 // # Config

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 )
 
 // maxOutput is the largest size of each stream in Exec's answer, in bytes. The rest is dropped.
@@ -93,24 +95,17 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 		case <-ctx.Done():
 		}
 	}()
-	cmd := exec.CommandContext(ctx, path)
-	cmd.Args, cmd.Dir, cmd.Env = command, spec.Dir, spec.Env
-	if cmd.Env == nil {
-		cmd.Env = []string{} // nil would be the driver's environment
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if u := spec.User; u != nil {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
-	}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // not reaped yet, so no other process has its pid
-	cmd.WaitDelay = time.Second
 	g, err := d.machine.group(r.Cgroup)
 	if err != nil {
 		return driver.ExitResult{}, err
 	}
+	cmd := newCommand(ctx, path, command, spec, g == nil)
 	var streams func()
+	var leader process.Identity
 	begin := func() (err error) {
-		streams, err = start(cmd)
+		if streams, err = start(cmd); err == nil {
+			leader, err = process.Identify(cmd.Process.Pid) // not reaped yet
+		}
 		return err
 	}
 	if g != nil {
@@ -126,7 +121,12 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 	}
 	_ = cmd.Wait() // the process state contains the result
 	streams()
-	if t.ended() && g != nil { // the command may have started after the shim's last kill
+	switch {
+	case g == nil: // nothing else would find what the command has left
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+		_ = process.KillSession(brief, leader)
+		cancel()
+	case t.ended(): // the command may have started after the shim's last kill
 		_ = g.Kill(context.WithoutCancel(ctx))
 	}
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -134,6 +134,29 @@ func (d *Driver) run(ctx context.Context, id driver.TaskID, command []string, st
 		return driver.ExitResult{Code: 128 + int(status.Signal()), Signal: int(status.Signal())}, nil
 	}
 	return driver.ExitResult{Code: cmd.ProcessState.ExitCode()}, nil
+}
+
+// newCommand returns a command of a task. alone: it has no control group, so its end takes with it what
+// can be found of its descendants.
+func newCommand(ctx context.Context, path string, command []string, spec *shim.Spec, alone bool) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Args, cmd.Dir, cmd.Env = command, spec.Dir, spec.Env
+	if cmd.Env == nil {
+		cmd.Env = []string{} // nil would be the driver's environment
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if u := spec.User; u != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
+	cmd.Cancel = func() error { // not reaped yet, so no other process has its pid
+		var err error
+		if alone {
+			err = process.KillDescendants(cmd.Process.Pid)
+		}
+		return errors.Join(err, syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL))
+	}
+	cmd.WaitDelay = time.Second
+	return cmd
 }
 
 // startPipes starts a command with pipes. The end of the command does not wait for the end of its

@@ -696,6 +696,29 @@ func TestExec(t *testing.T) {
 	n.end(p, c)
 }
 
+// A command beside a task on a machine without control groups. Bug: what it had started in the background
+// or in a session of its own lived on after the end of the task.
+func TestExec_withoutGroups(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.only("none")
+	p := n.launch()
+	c := n.task("echo ready; exec sleep 600")
+	n.start(p, c)
+	run := func(script string) error {
+		_, err := p.ExecTask(t.Context(), &pb.ExecTaskRequest{TaskId: c.GetId(), Command: []string{"sh", "-c", script}})
+		return err
+	}
+	must.NoError(t, run("sleep 600 >&- 2>&- & exit 0"))
+	must.SliceLen(t, 1, n.processes())
+	ended := make(chan error, 1)
+	go func() { ended <- run("setsid sh -c 'trap \"\" TERM; sleep 600 & wait' & wait") }()
+	n.living(4)
+	must.NoError(t, n.stop(p, c, time.Minute, "SIGTERM"))
+	must.NoError(t, <-ended)
+	n.end(p, c)
+}
+
 func TestExecStreaming(t *testing.T) {
 	t.Parallel()
 	n, p := launched(t)

@@ -26,7 +26,11 @@ func (d *Driver) watch(t *task) {
 		t.record.EndedAt = time.Now()
 	}
 	if t.exit.Unknown && r.Phase != shim.Failed {
-		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "the shim of the task died: all processes were killed, and the exit result is lost"})
+		killed := "the processes of its control group were killed"
+		if r.Cgroup == "" {
+			killed = "the processes of its session were killed, and others of the task may run"
+		}
+		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "the shim of the task died: " + killed + ", and the exit result is lost"})
 	}
 	close(t.done)
 }

@@ -44,6 +44,25 @@ func Descendants(pid int) ([]Identity, error) {
 	return below, nil
 }
 
+// KillDescendants kills the living processes below the process that has the pid. It returns when none
+// is left, or after some attempts: a process in state D stays. It finds no process whose parent has
+// ended, unless the process with the pid is a subreaper.
+func KillDescendants(pid int) error {
+	const tries = 100 // a process that forks while it is killed leaves children for the next one
+	var errs []error
+	for range tries {
+		below, err := Descendants(pid)
+		if err != nil || len(below) == 0 {
+			return err
+		}
+		errs = nil
+		for _, id := range below {
+			errs = append(errs, kill(id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // readStats reads all processes of the machine by pid.
 func readStats() (map[int]stat, error) {
 	entries, err := os.ReadDir("/proc")

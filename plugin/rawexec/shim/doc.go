@@ -13,7 +13,7 @@
 // until they have ended. Then it writes the result to its [Record] and exits. So if the record states
 // "exited", no process of the task is left, and an ended task needs no process.
 //
-// If the shim dies first, the kernel kills the task's first process, and the driver kills the rest.
+// If the shim dies first, the kernel kills the task's first process, and the driver kills the rest that it finds.
 //
 // # The folder
 //

@@ -89,7 +89,10 @@ func (s *shim) stop(sig unix.Signal, grace time.Duration) error {
 // have left the group. The reaper notices their end.
 func (s *shim) kill() {
 	s.killGroup()
-	s.killTree()
+	// The shim is a subreaper, so orphaned descendants are its children.
+	if err := process.KillDescendants(os.Getpid()); err != nil {
+		s.log.Error("processes were not killed", "error", err)
+	}
 }
 
 // killGroup kills the processes of the control group.
@@ -101,31 +104,6 @@ func (s *shim) killGroup() {
 	defer cancel()
 	if err := s.group.Kill(ctx); err != nil {
 		s.log.Error("processes were not killed", "error", err)
-	}
-}
-
-// killTree kills the descendants of the shim. The shim is their subreaper, so orphaned descendants
-// are its children. A process that forks while it is killed leaves children for the next call.
-func (s *shim) killTree() {
-	for range 100 {
-		below, err := process.Descendants(os.Getpid())
-		if err != nil {
-			s.log.Error("processes were not listed", "error", err)
-			return
-		}
-		if len(below) == 0 {
-			return
-		}
-		for _, id := range below {
-			p, err := process.Open(id)
-			if err != nil {
-				continue // it has ended
-			}
-			if err := p.Signal(unix.SIGKILL); err != nil && !errors.Is(err, process.ErrGone) {
-				s.log.Error("a process was not killed", "error", err)
-			}
-			_ = p.Close()
-		}
 	}
 }
 
