@@ -65,7 +65,9 @@ func (a *allocRunner) touch() {
 
 // received initializes an allocation that the servers have placed.
 func (a *allocRunner) received() {
+	unrecorded := a.rec.Alloc.ServerTerminal() || a.rec.Alloc.ClientStatus != cluster.ClientPending
 	for _, t := range a.tasks {
+		t.rec.Unrecorded = unrecorded
 		t.event("Received", "The client has received the task")
 	}
 	a.touch()

@@ -241,7 +241,6 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	}
 	a := newAllocRunner(c, &Record{
 		Alloc: alloc, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
-		Unrecorded: alloc.ServerTerminal() || alloc.ClientStatus != cluster.ClientPending,
 	})
 	c.add(a)
 	a.received()

@@ -23,9 +23,6 @@ type Record struct {
 	BootID    string
 	// Received is when the client first received the allocation.
 	Received time.Duration
-	// Unrecorded: when the client received the allocation, the allocation had to stop or a client had
-	// reported it. So an earlier client may have started tasks, and its record is lost.
-	Unrecorded bool `json:",omitempty"`
 	// Stopping: the servers or the client stop the allocation, since StopBegan and because of
 	// StopReason.
 	Stopping   bool
@@ -62,6 +59,10 @@ type Record struct {
 // TaskRecord is the part of a [Record] about one task.
 type TaskRecord struct {
 	Phase Phase
+	// Unrecorded: when the client received the allocation, the allocation had to stop or a client had
+	// reported it. So an earlier client may have started the task, and the record of it is lost. What
+	// it may have left is removed first, in [PhaseCleaning] with an empty ID.
+	Unrecorded bool `json:",omitempty"`
 	// ID identifies the start to which Phase belongs. It is empty if nothing is left of any start.
 	// Handle is empty until the driver has answered.
 	ID     driver.TaskID
@@ -107,9 +108,7 @@ const (
 	PhaseStarting
 	// PhaseRunning: the driver has started the task.
 	PhaseRunning
-	// PhaseCleaning: the start has ended or has failed, and its remains must be removed. With
-	// [EndNone] the task has not started by this record, and what an unrecorded start has left must
-	// be removed.
+	// PhaseCleaning: the start has ended or has failed, and its remains must be removed.
 	PhaseCleaning
 	// PhaseBackoff: the next start waits until RestartAt. Nothing is left of the last start.
 	PhaseBackoff

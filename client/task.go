@@ -77,7 +77,7 @@ func (t *taskRunner) step() {
 }
 
 func (t *taskRunner) stepWaiting() {
-	if t.mustStop() && t.alloc.rec.Unrecorded && !t.alloc.order.anyStarted() {
+	if t.rec.Unrecorded && (t.mustStop() || !t.alloc.order.ending()) {
 		t.enter(PhaseCleaning)
 	} else if t.mustStop() {
 		t.die("Killed", "The task was stopped before it started")
@@ -193,11 +193,16 @@ func (t *taskRunner) over(end End, exit *driver.ExitResult) {
 const maxInterrupted = 3
 
 // unrecorded reports whether the client removes the remains of starts of which it has no record.
-func (t *taskRunner) unrecorded() bool { return t.rec.Phase == PhaseCleaning && t.rec.End == EndNone }
+func (t *taskRunner) unrecorded() bool { return t.rec.Phase == PhaseCleaning && t.rec.Unrecorded }
 
 // finished decides what happens after the remains of a start are removed.
 func (t *taskRunner) finished() {
 	if t.unrecorded() {
+		t.rec.Unrecorded = false
+		if !t.mustStop() {
+			t.enter(PhaseWaiting)
+			return
+		}
 		message := "The task was stopped before it started"
 		if t.alloc.rec.Alloc.ClientStatus != cluster.ClientPending {
 			message = "The client has no record of a start of the task, and has removed what may have been left of one"

@@ -186,6 +186,21 @@ func TestCore_stoppedWithoutARecord(t *testing.T) {
 	}
 }
 
+// The records of the client are lost while a task runs, and its allocation stays on the node. The next
+// client ends the old start before the new one.
+func TestCore_startedWithoutARecord(t *testing.T) {
+	n := newRunning(t, script{}, time.Minute)
+	before := n.live("web")[0]
+	n.crash()
+	clear(n.disk)
+	n.startCore()
+	n.answer()
+	n.run(time.Minute)
+	must.False(t, before.alive)
+	must.SliceLen(t, 1, n.live("web"), must.Sprint(n.storyOf()))
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+}
+
 // If Wait fails occasionally, over months, the task is not lost.
 func TestCore_rareWaitErrors(t *testing.T) {
 	n := newRunning(t, script{}, time.Minute)
