@@ -75,10 +75,11 @@ func (p *plan) empty(s *slots) int {
 	return empty
 }
 
-// onUnreachableNodes counts the allocations in slots that run on unreachable nodes.
+// onUnreachableNodes counts the allocations in slots whose node is unreachable, or is back and has not
+// reported them. The report makes an evaluation.
 func (p *plan) onUnreachableNodes(s *slots) (n int) {
 	for _, a := range s.held {
-		if p.onUnreachableNode(a) {
+		if p.onUnreachableNode(a) || p.awaitsReport(a) {
 			n++
 		}
 	}
