@@ -18,7 +18,7 @@ import (
 type verdicts struct {
 	*shell
 	last *bool
-	// changes are texts such as "8s false", counted from the boot of the machine plus an hour.
+	// changes are texts such as "8s false", counted from the first time of the test.
 	changes []string
 }
 
@@ -26,7 +26,7 @@ func (v *verdicts) Report(reports []cluster.AllocReport, reply func(bool)) {
 	for _, r := range reports {
 		if r.Healthy != nil && (v.last == nil || *v.last != *r.Healthy) {
 			v.last = r.Healthy
-			v.changes = append(v.changes, fmt.Sprintf("%s %t", (v.node.boot-time.Hour).Round(time.Second), *r.Healthy))
+			v.changes = append(v.changes, fmt.Sprintf("%s %t", (v.node.boot-uptime).Round(time.Second), *r.Healthy))
 		}
 	}
 	v.shell.Report(reports, reply)

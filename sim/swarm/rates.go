@@ -72,7 +72,7 @@ func Rates() []Rate {
 		{"drain/cancel-too-late", "a cancel comes while marked allocations stop", in(0.13, 0.25)},
 		{"drain/repeated", "a request comes again with its key", in(0.25, 0.4)},
 		{"drain/repeated-after-end", "a request comes again after the end of its drain", in(0.065, 0.18)},
-		{"drain/confirmed", "an operator confirms that unconfirmed allocations have ended", in(0.037, rare)},
+		{"drain/confirmed", "an operator confirms that unconfirmed allocations have ended", in(0.021, rare)},
 		{"drain/purged", "a job is purged that runs on a draining node", in(0.12, 0.27)},
 		{"drain/many", "three nodes drain at once", in(0.12, 0.95)},
 		{"plan/refused", "a plan is refused in part", in(0.2, 0.48)},
