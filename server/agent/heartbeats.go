@@ -123,7 +123,7 @@ func (h *heartbeats) applied(a shims.Applied) {
 		switch n := a.After.Node(id); {
 		case n == nil:
 			h.timers.Forget(id)
-		case n.Status != cluster.NodeDown:
+		case n.Reachable(): // the timer of a disconnected node stays as it is
 			h.timers.Expect([]cluster.NodeID{id}, time.Now())
 		}
 	}
