@@ -25,7 +25,7 @@ func TestFiles(t *testing.T) {
 		must.NoError(t, err)
 		s, warnings, err := scenario.Parse(filepath.Base(file), bytes.NewReader(text))
 		must.NoError(t, err)
-		must.SliceEmpty(t, warnings)
+		must.SliceEmpty(t, warnings, must.Sprint(file, warnings))
 		must.SliceNotEmpty(t, s.Prose, must.Sprint(file))
 		must.NotEq(t, "", s.Story, must.Sprint(file))
 		must.NotEq(t, "", s.End, must.Sprint(file))

@@ -182,6 +182,7 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 		Capabilities: []cluster.VolumeCapability{{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}}}})
 	l.detached(t, disk)
 	l.confirmed(t)
+	l.Must(&shims.NodeAppendEvent{Node: "n1", Event: cluster.NodeEvent{Message: "a message", Timestamp: epoch}})
 	l.Must(&shims.ClaimUpdate{})
 	l.Must(&shims.VolumeDeregister{Volume: disk})
 

@@ -1,4 +1,4 @@
-// # Properties Package heartbeat keeps a timer for each node, and returns the nodes that missed their next
+// Package heartbeat keeps a timer for each node, and returns the nodes that missed their next
 // heartbeat.
 //
 // [Timers] is a state machine: it does not block, sleep or read a clock. Its owner reports
