@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -92,7 +93,7 @@ func TestReboot_restartWindow(t *testing.T) {
 func TestReboot_hold(t *testing.T) {
 	t.Parallel()
 	n := newMounted(t)
-	n.storage.failing["unpublish"] = fmt.Errorf("the target is busy")
+	n.storage.failing["unpublish"] = errors.New("the target is busy")
 	n.stop("p")
 	n.run(time.Second)
 	must.Positive(t, n.disk["p"].HoldBegan)

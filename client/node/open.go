@@ -95,12 +95,23 @@ func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error
 	return n, nil
 }
 
-// admit waits until the servers accept this client.
-func (n *Node) admit(ctx context.Context, servers Servers) (err error) {
+// takeRecords reads the records. A client with records waits until the servers accept it, unless it
+// works alone.
+func (n *Node) takeRecords(ctx context.Context, alone bool, servers Servers, change func(*leftovers)) (store *record.Disk, left *leftovers, err error) {
+	if store, err = record.OpenDisk(n.home.file(recordsDir)); err != nil {
+		return nil, nil, err
+	}
+	if left, err = readRecords(store); err != nil {
+		return nil, nil, err
+	}
+	change(left)
+	if alone || !left.any() {
+		return store, left, nil
+	}
 	if n.accepted, err = admit(ctx, servers, newFailures(n.logger), n.logger); n.accepted != nil {
 		n.closers = append(n.closers, n.accepted.Close)
 	}
-	return err
+	return store, left, err
 }
 
 func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers)) (err error) {
@@ -120,19 +131,9 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		return err
 	}
 	self := describe(o.Config, n.home.identity, machine, groups, servers)
-	store, err := record.OpenDisk(n.home.file(recordsDir))
+	store, left, err := n.takeRecords(ctx, o.alone, servers, change)
 	if err != nil {
 		return err
-	}
-	left, err := readRecords(store)
-	if err != nil {
-		return err
-	}
-	change(left)
-	if !o.alone && left.any() {
-		if err := n.admit(ctx, servers); err != nil {
-			return err
-		}
 	}
 	sockets, err := socketsOf(o.Config)
 	if err != nil {
