@@ -388,7 +388,7 @@ func TestDevices_twoRequests(t *testing.T) {
 	must.SliceEmpty(t, n.devices.ownedBy("a"))
 }
 
-// A task waits for the owner of each of its devices, whatever its request, and another task waits for
+// A task waits for the owner of each of its devices, for each kind of request, and another task waits for
 // each of them. The owner of one of them stops slowly.
 func TestLedger_twoRequests(t *testing.T) {
 	for name, held := range map[string]string{"of the first request": "d1", "of the second request": "d2", "the last one": "d3"} {

@@ -31,7 +31,7 @@ func bootTimes(of reflect.Value, name string, times map[string]reflect.Value) {
 	}
 }
 
-// No time on the boot clock survives a reboot, whatever the record states: the test finds the fields
+// No time on the boot clock survives a reboot, in any state of the record: the test finds the fields
 // by reflection. The times are later than every time of the next boot. Bug: a storage plugin held its
 // volumes for the uptime of the earlier boot, and the drain of its node did not end.
 func TestReboot_noTimeSurvives(t *testing.T) {

@@ -304,7 +304,7 @@ func TestDevices_ChangeAtAnyTime(t *testing.T) {
 	})
 }
 
-// Plans in flight never give one device twice, and never one that an allocation has, whatever becomes of
+// Plans in flight never give one device twice, and never one that an allocation has, for each outcome of
 // their writes. No device is lost: when all writes have ended, each waiting allocation that fits is
 // placed.
 func TestDevices_OfPlansInFlight(t *testing.T) {

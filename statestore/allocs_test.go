@@ -98,7 +98,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 // Servers below version 8 write no time of a verdict, and a replay of their entries must give the same
-// state. From version 8 on it is the time of the entry, whatever time the client reports.
+// state. From version 8 on it is the time of the entry, and not the time that the client reports.
 func TestVerdictsHaveTheTimeOfTheirEntry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -94,7 +94,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// No later stop extends the grace of the first one, whatever its signal and its grace. A shorter grace
+// No later stop extends the grace of the first one, for any signal and any grace. A shorter grace
 // counts. The driver that receives the later stops may be a new one.
 func TestStop_again(t *testing.T) {
 	t.Parallel()
