@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		runtime.LockOSThread()
 		go func() {
 			_, _ = os.Stdout.WriteString("ready\n")
-			time.Sleep(time.Hour) // a killed run leaves it for an hour at most
+			<-time.After(time.Hour) // a killed run leaves it for an hour at most
 			os.Exit(0)
 		}()
 		syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
