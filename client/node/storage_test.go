@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,7 +66,8 @@ type storageWorld struct {
 	*storagePlugins
 	t         *testing.T
 	plugins   map[string]*fakeStorage // by socket
-	words     []string
+	mu        sync.Mutex
+	words     []string // guarded by mu
 	published []*cluster.StoragePlugin
 	running   sync.WaitGroup
 	life      context.Context
@@ -87,21 +89,29 @@ func newStorageWorld(t *testing.T) *storageWorld {
 }
 
 func (w *storageWorld) StoragePluginUp(id cluster.PluginID, p volume.Plugin) {
-	w.words = append(w.words, fmt.Sprint(id, " is up, stages: ", p.Stages))
+	w.record(id, " is up, stages: ", p.Stages)
 }
 
 func (w *storageWorld) StoragePluginDown(id cluster.PluginID) {
-	w.words = append(w.words, fmt.Sprint(id, " is down"))
+	w.record(id, " is down")
 }
 
 func (w *storageWorld) Restart(alloc cluster.AllocID, task string, all bool, reply func(error)) {
-	w.words = append(w.words, fmt.Sprint("restart ", alloc, "/", task, " ", all))
+	w.record("restart ", alloc, "/", task, " ", all)
 	reply(errors.New("not running"))
+}
+
+func (w *storageWorld) record(word ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.words = append(w.words, fmt.Sprint(word...))
 }
 
 func (w *storageWorld) posts(words ...string) {
 	w.t.Helper()
 	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	must.Eq(w.t, words, w.words)
 	w.words = nil
 }
@@ -171,9 +181,12 @@ func TestStorage_connectFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStorageWorld(t)
 		connect, refused := w.connect, errors.New("no descriptors")
-		connects := 0
+		var connects atomic.Int64
+		var fails atomic.Bool
+		fails.Store(true)
 		w.connect = func(path string) (storagePlugin, error) {
-			if connects++; refused != nil {
+			connects.Add(1)
+			if fails.Load() {
 				return nil, refused
 			}
 			return connect(path)
@@ -185,18 +198,18 @@ func TestStorage_connectFails(t *testing.T) {
 		must.ErrorContains(t, err, "no healthy storage plugin")
 		time.Sleep(cluster.DefaultPluginHealthTimeout + 500*time.Millisecond)
 		w.posts("restart a/plugin false")
-		must.EqOp(t, int(cluster.DefaultPluginHealthTimeout/time.Second)+1, connects, must.Sprint("one each second"))
+		must.EqOp(t, int(cluster.DefaultPluginHealthTimeout/time.Second)+1, int(connects.Load()), must.Sprint("one each second"))
 
-		refused = nil
+		fails.Store(false)
 		time.Sleep(time.Second)
 		w.posts("disks is up, stages: true")
-		connects = 0
+		connects.Store(0)
 		time.Sleep(time.Hour)
-		must.Zero(t, connects, must.Sprint("it has a connection"))
+		must.Zero(t, connects.Load(), must.Sprint("it has a connection"))
 		w.end(ref)
 		w.posts("disks is down")
 
-		refused = errors.New("no descriptors")
+		fails.Store(true)
 		_, ref = w.start("b", cluster.PluginNode, nil)
 		w.posts("disks is down")
 		w.end(ref)
