@@ -8,7 +8,7 @@ import (
 
 // reconcile stops one of each two allocations of which one came back and the other replaces it, if the
 // group has a surplus. It returns the surplus that is left. A pair whose replacement is kept, and does
-// not run yet, stays for now: the report that it runs makes the next evaluation.
+// not run yet, is left as it is. The report that the replacement runs makes the next evaluation.
 func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left int) {
 	if p.view.ClusterVersion() < cluster.VersionOfConfirmation {
 		return surplus
@@ -20,9 +20,9 @@ func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left i
 			continue
 		}
 		surplus--
-		switch runs := runs(p.view, next); {
-		case keepsReplacement(p.view, g, original) && !runs:
-		case keepsReplacement(p.view, g, original), runs && original.ClientStatus != cluster.ClientRunning:
+		switch running := runs(p.view, next); {
+		case keepsReplacement(p.view, g, original) && !running:
+		case keepsReplacement(p.view, g, original), running && original.ClientStatus != cluster.ClientRunning:
 			stops[original.ID] = cluster.DescReconnected
 		default:
 			stops[next.ID] = cluster.DescOriginalReturned
