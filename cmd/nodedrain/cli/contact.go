@@ -72,49 +72,58 @@ func Following[T any](index uint64, wait time.Duration, read func(client.Query) 
 // ends when answers come for the settling time without a lost connection: servers without a leader answer
 // some requests, and others fail again and again.
 type Outage struct {
-	tried []string
-	// full means that every address was tried and that a line has reported it, and partly that requests
-	// were answered meanwhile.
-	full, partly bool
-	// movedAt is the time of the last move.
-	movedAt time.Time
+	// began and movedAt are the times of the first and of the last move, and answeredAt that of the last answer.
+	began, movedAt, answeredAt time.Time
+	// tried are the addresses that the outage has printed, and unanswered those tried since the last answer.
+	tried, unanswered []string
+	// silent means that the outage has printed that no server answers, and partial that some requests are
+	// not answered.
+	silent, partial bool
 }
 
-// settling is how long no connection is lost at the end of an outage.
+// settling is how long no connection is lost at the end of an outage, and how long no server answers before
+// the monitor prints it.
 const settling = 5 * time.Second
 
 // Moved returns the line for a move, or empty.
 func (o *Outage) Moved(m client.Move, patience time.Duration) string {
 	o.movedAt = time.Now()
+	if o.began.IsZero() {
+		o.began = o.movedAt
+	}
+	all := slices.Contains(o.unanswered, m.To)
+	if !all {
+		o.unanswered = append(o.unanswered, m.To)
+	}
 	switch {
 	case !slices.Contains(o.tried, m.To):
 		o.tried = append(o.tried, m.To)
 		return movedText(m)
-	case o.full:
+	case o.silent:
 		return ""
-	}
-	o.full = true
-	if o.partly {
+	case all && time.Since(o.answeredAt) >= settling:
+		o.silent = true
+		return fmt.Sprintf("no server answers, retrying for %s", patience)
+	case o.answeredAt.After(o.began) && !o.partial:
+		o.partial = true
 		return fmt.Sprintf("some requests are not answered: the servers may have no leader; retrying for %s", patience)
 	}
-	return fmt.Sprintf("no server answers, retrying for %s", patience)
+	return ""
 }
 
 // Answered notes an answer, which may end the outage. It returns a line, or empty.
 func (o *Outage) Answered() (line string) {
+	o.answeredAt, o.unanswered = time.Now(), nil
 	switch {
-	case len(o.tried) == 0:
-		return ""
-	case o.full && !o.partly: // the outage was silent until now
-		o.full, o.partly = false, true
+	case o.silent:
+		o.silent = false
 		return "a server answers again"
 	case time.Since(o.movedAt) < settling:
-		o.partly = true
 		return ""
-	case o.full:
+	case o.partial:
 		line = "all requests are answered again"
 	}
-	*o = Outage{}
+	*o = Outage{answeredAt: o.answeredAt}
 	return line
 }
 

@@ -138,11 +138,40 @@ func TestOutage(t *testing.T) {
 		must.Eq(t, "", settle())
 		must.Eq(t, "connection lost, trying s2", to("s2"))
 		must.Eq(t, "connection lost, trying s1", to("s1"))
-		must.Eq(t, "no server answers, retrying for 10m0s", to("s2"))
-		must.Eq(t, "", to("s1"))
+		must.Eq(t, "", to("s2"))
+		time.Sleep(settling)
+		must.Eq(t, "no server answers, retrying for 10m0s", to("s1"))
+		must.Eq(t, "", to("s2"))
 		must.Eq(t, "a server answers again", o.Answered())
 		must.Eq(t, "", settle())
 		must.Eq(t, "connection lost, trying s0 again", to("s0"))
+	})
+}
+
+// The servers restart one after another, and then all of them are silent. Bug: the watch did not print the
+// silence, because servers had answered since the first lost connection.
+func TestOutage_silenceAfterARollingRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o Outage
+		to := func(address string) string {
+			return o.Moved(client.Move{From: "http://s0", To: "http://" + address}, 10*time.Minute)
+		}
+		for _, address := range []string{"s1", "s2", "s0"} {
+			must.StrContains(t, to(address), "connection lost, trying s")
+			time.Sleep(time.Second)
+			must.Eq(t, "", o.Answered())
+		}
+		time.Sleep(time.Second)
+		must.StrHasPrefix(t, "some requests are not answered", to("s1"))
+		for _, address := range []string{"s2", "s0"} {
+			time.Sleep(settling)
+			must.Eq(t, "", to(address))
+		}
+		must.Eq(t, "no server answers, retrying for 10m0s", to("s1"))
+		must.Eq(t, "a server answers again", o.Answered())
+		time.Sleep(settling)
+		must.Eq(t, "all requests are answered again", o.Answered())
 	})
 }
 
