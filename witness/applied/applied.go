@@ -73,6 +73,7 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.EvalUpdate: // the witness does not follow evaluations
 	case *shims.VolumeRegister, *shims.VolumeDeregister, *shims.ClaimUpdate: // nor volumes
 	case *shims.AllocClientUpdate:
+		e.At = m.At
 		for _, r := range m.Reports {
 			e.At = latest(e.At, r.At)
 			t.Allocs = append(t.Allocs, r.Alloc)

@@ -41,6 +41,8 @@ func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
 	switch {
 	case a.ClientStatus == "lost" && node != nil && !opinion.Reachable(node):
 		return "it is lost, and its node may come back"
+	case opinion.Unconfirmed(a) && node != nil && node.Drain != nil:
+		return "the end of a running drain counts it as unconfirmed"
 	case opinion.Unconfirmed(a) && node != nil && counted(s, a):
 		return "the record of a drain counts it as unconfirmed"
 	case node != nil && node.Drain != nil && a.DesiredTransition.Migrate && a.DesiredTransition.Drain == node.Drain.ID:
