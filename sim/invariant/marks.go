@@ -260,34 +260,64 @@ func (m *snapshot) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
 	return allowed()
 }
 
-// judgeVerdicts compares the verdicts of an entry's reports with the rows after it. An entry holds
-// one report of an allocation.
+// judgeVerdicts compares the verdicts of an entry's reports with the rows after it. An entry may hold
+// several reports of an allocation, in their order.
 func (j *itemJudge) judgeVerdicts(e *entry, m *shims.AllocClientUpdate) {
+	var order []*alloc
+	verdicts := make(map[cluster.AllocID]*reported)
 	for _, r := range m.Reports {
-		before, after := j.tables.allocs[r.Alloc], e.After.Alloc(r.Alloc)
-		if before == nil || !before.live() || before.node.id != r.Node || after == nil {
+		before := j.tables.allocs[r.Alloc]
+		if before == nil || !before.live() || before.node.id != r.Node {
 			continue
 		}
-		if d := after.DeploymentStatus; r.Healthy != nil && (d == nil || d.Healthy == nil || *d.Healthy != *r.Healthy) {
-			j.find(VerdictLost, of(before), "its client reported healthy=%t", *r.Healthy)
+		v := verdicts[r.Alloc]
+		if v == nil {
+			v = &reported{since: unhealthySince(before.row)}
+			v.healthy, v.exists = opinion.Verdict(before.row)
+			verdicts[r.Alloc], order = v, append(order, before)
 		}
-		if got, want := unhealthySince(after), sinceAfter(before.row, r.Healthy, m.At); !got.Equal(want) {
-			j.find(WronglyHeld, of(before), "the row has it unhealthy since %s and not since %s", got, want)
+		v.report(r, m.At)
+	}
+	for _, before := range order {
+		after, v := e.After.Alloc(before.id()), verdicts[before.id()]
+		if after == nil {
+			continue
+		}
+		if healthy, exists := opinion.Verdict(after); healthy != v.healthy || exists != v.exists {
+			j.find(VerdictLost, of(before), "its client reported healthy=%t", v.healthy)
+		}
+		if got := unhealthySince(after); !got.Equal(v.since) {
+			j.find(WronglyHeld, of(before), "the row has it unhealthy since %s and not since %s", got, v.since)
 		}
 	}
 }
 
-// sinceAfter is since when an allocation that was healthy is unhealthy after a report, or zero. Only
-// the report that changes the verdict to false begins that time, at the time of its entry, and a good
-// verdict ends it.
-func sinceAfter(before *cluster.Allocation, reported *bool, at time.Time) time.Time {
-	switch was, _ := opinion.Verdict(before); {
-	case reported != nil && *reported:
-		return time.Time{}
-	case reported != nil && was:
-		return at
+// reported is the verdict on an allocation after reports of its client.
+type reported struct {
+	healthy, exists bool
+	// since is since when an allocation that was healthy is unhealthy, or zero. Only the report that changes
+	// the verdict to false begins that time, at the time of its entry, and a good verdict ends it.
+	since time.Time
+	// ended: later reports change no verdict.
+	ended bool
+}
+
+// report adds a report in an entry of a time.
+func (v *reported) report(r cluster.AllocReport, at time.Time) {
+	switch {
+	case v.ended || r.Healthy == nil:
+	case *r.Healthy:
+		v.healthy, v.exists, v.since = true, true, time.Time{}
+	default:
+		if v.healthy {
+			v.since = at
+		}
+		v.healthy, v.exists = false, true
 	}
-	return unhealthySince(before)
+	switch r.ClientStatus {
+	case cluster.ClientComplete, cluster.ClientFailed, cluster.ClientLost:
+		v.ended = true
+	}
 }
 
 func unhealthySince(a *cluster.Allocation) time.Time {
