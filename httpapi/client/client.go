@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -171,8 +172,18 @@ func read(ctx context.Context, c *Client, path string, values url.Values) (text 
 	return text, a, nil
 }
 
-// call sends a request. The answer's index is read of errors too.
+// call sends a request, to each address at most once while the answers cannot be decoded and a repetition is
+// safe. The answer's index is read of errors too.
 func call[T any](ctx context.Context, c *Client, method, path string, values url.Values, body []byte) (out T, a Answer, err error) {
+	for left := len(c.connection.bases) - 1; ; left-- {
+		out, a, err = callOnce[T](ctx, c, method, path, values, body)
+		if _, useless := errors.AsType[*UndecodedError](err); !useless || left == 0 || !repeatable(method, values) {
+			return out, a, err
+		}
+	}
+}
+
+func callOnce[T any](ctx context.Context, c *Client, method, path string, values url.Values, body []byte) (out T, a Answer, err error) {
 	response, err := c.connection.send(ctx, method, path, values, body)
 	if err != nil {
 		return out, a, err
@@ -183,7 +194,11 @@ func call[T any](ctx context.Context, c *Client, method, path string, values url
 		return out, a, readError(response)
 	}
 	if err := json.NewDecoder(response.Body).Decode(&out); err != nil {
-		return out, a, fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+		var none T
+		if sent, is := response.Body.(*answer); is && sent.failed == nil {
+			return none, a, sent.undecoded(err)
+		}
+		return none, a, fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
 	}
 	_, _ = io.Copy(io.Discard, response.Body) // so that the connection can be used again
 	return out, a, nil

@@ -185,7 +185,8 @@ func TestClient_noAnswer(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, client.Config{}, http.StatusOK, nil, "<html>")
 	_, err := c.Servers().Self(t.Context())
-	must.ErrorContains(t, err, "reading the answer to GET /v1/agent/self")
+	must.EqError(t, err, c.Address()+" answers GET /v1/agent/self with text that is not the expected JSON: "+
+		"invalid character '<' looking for beginning of value")
 	must.False(t, client.Refused(err))
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -47,13 +47,14 @@ type address struct {
 	lose  context.CancelFunc
 }
 
-// Move is the change from an address to the next one after a lost connection.
+// Move is the change from an address to the next one after a lost connection, or after an answer that cannot
+// be decoded.
 type Move struct {
 	// From and To are URLs of servers. They are equal if there is only one.
 	From, To string
 	// First reports whether the client has had no connection yet: none was lost.
 	First bool
-	// Err is the failure of the connection. It is never nil.
+	// Err is the failure of the connection, or an [*UndecodedError]. It is never nil.
 	Err error
 }
 
@@ -133,7 +134,8 @@ func (c *connection) begin() *address {
 	return used
 }
 
-// lost moves to the next address, unless another request has moved already. Requests with limits end.
+// lost moves to the next address, unless another request has moved already. Requests with limits end, unless
+// err is of an answer that cannot be decoded: others may be answered well.
 func (c *connection) lost(from *address, err error) {
 	c.mu.Lock()
 	moves := c.used == from
@@ -142,11 +144,14 @@ func (c *connection) lost(from *address, err error) {
 		c.move = &Move{From: from.base.String(), To: c.used.base.String(), First: !c.connected, Err: err}
 	}
 	c.mu.Unlock()
-	if moves {
+	if !moves {
+		return
+	}
+	if _, answered := errors.AsType[*UndecodedError](err); !answered {
 		from.lose()
-		if len(c.bases) == 1 {
-			c.begin()
-		}
+	}
+	if len(c.bases) == 1 {
+		c.begin()
 	}
 }
 
@@ -171,7 +176,7 @@ func (c *connection) leave(from *address) {
 // other address once. It sends a request again only if it is a read, if it has an idempotency key,
 // or if it has reached no server that may have executed it. The caller closes the body.
 func (c *connection) send(ctx context.Context, method, path string, values url.Values, body []byte) (*http.Response, error) {
-	repeats := method == http.MethodGet || values.Get("idempotency_token") != ""
+	repeats := repeatable(method, values)
 	for left := len(c.bases) - 1; ; {
 		at := c.begin()
 		attempt := &request{connection: c, at: at, method: method, path: path, values: values, body: body}
@@ -206,6 +211,11 @@ func (c *connection) send(ctx context.Context, method, path string, values url.V
 			_ = response.Body.Close()
 		}
 	}
+}
+
+// repeatable reports whether a repeated request cannot change anything twice.
+func repeatable(method string, values url.Values) bool {
+	return method == http.MethodGet || values.Get("idempotency_token") != ""
 }
 
 // limits returns the time in which a read must begin to be answered, and the longest pause within
@@ -343,6 +353,7 @@ type answer struct {
 	ctx     context.Context // of the attempt
 	timer   *time.Timer     // nil without limits
 	end     func()          // releases everything
+	failed  error           // of a read, or nil
 }
 
 func (a *answer) Read(p []byte) (n int, err error) {
@@ -353,11 +364,11 @@ func (a *answer) Read(p []byte) (n int, err error) {
 	if err == nil || err == io.EOF {
 		return n, err
 	}
-	err = a.cause(err)
+	a.failed = a.cause(err)
 	if a.parent.Err() == nil {
-		a.request.connection.lost(a.request.at, err)
+		a.request.connection.lost(a.request.at, a.failed)
 	}
-	return n, err
+	return n, a.failed
 }
 
 func (a *answer) Close() error {
@@ -370,5 +381,13 @@ func (a *answer) cause(err error) error {
 	if ours := context.Cause(a.ctx); a.parent.Err() == nil && ours != nil {
 		return fmt.Errorf("%s %s: %w", a.request.method, a.request.at.base.JoinPath(a.request.path), ours)
 	}
+	return err
+}
+
+// undecoded returns the error of an answer whose text cannot be decoded, and moves to the next address.
+func (a *answer) undecoded(why error) error {
+	r := a.request
+	err := &UndecodedError{Address: r.at.base.String(), Request: r.method + " " + r.path, Err: why}
+	r.connection.lost(r.at, err)
 	return err
 }

@@ -123,11 +123,16 @@ func TestClient_nextAddress(t *testing.T) {
 		"a read, s1 has no leader":       {first: answers(500, noLeader), call: read, requests: []string{"GET s1", "GET s2"}},
 		"a read, s1 stops":               {first: answers(503, "the server stops"), call: read, requests: []string{"GET s1", "GET s2"}},
 		"a read, s1 does not have it":    {first: answers(404, "node not found"), call: read, requests: []string{"GET s1"}, failed: "404"},
+		"a read, s1 sends a page":        {first: answers(200, "<html>"), call: read, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
+		"a read, s1 sends a part":        {first: answers(200, `{"ID":"n`), call: read, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
+		"a read, s1 sends nothing":       {first: answers(200, ""), call: read, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}},
 		"a blocking read, s1 is silent":  {first: silent, call: watch, requests: []string{"GET s1", "GET s2"}, moves: []string{oneToTwo}, took: time.Second + time.Second/16 + staleLimit},
 		"a write, s1 refuses":            {first: refuses, call: write(""), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
 		"a write, s1 resets":             {first: resets, call: write(""), requests: []string{"PUT s1"}, failed: "EOF"},
 		"a write, s1 has no leader":      {first: answers(500, noLeader+"\n"), call: write(""), requests: []string{"PUT s1", "PUT s2"}},
 		"a write, s1 stops":              {first: answers(503, "the server stops"), call: write(""), requests: []string{"PUT s1"}, failed: "the server stops"},
+		"a write, s1 sends a page":       {first: answers(200, "<html>"), call: write(""), requests: []string{"PUT s1"}, failed: "not the expected JSON"},
+		"a write with key, s1 sends it":  {first: answers(200, "<html>"), call: write("k"), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
 		"a write with key, s1 resets":    {first: resets, call: write("k"), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
 		"a write with key, s1 is silent": {first: silent, call: write("k"), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}, took: 10 * time.Second},
 	} {
@@ -197,12 +202,49 @@ func TestClient_oneAddressFails(t *testing.T) {
 	})
 }
 
+// Bug: a monitor of one address repeated a read silently while a proxy answered it with a page. All addresses
+// fail: each is tried once, and the error names the last. Other requests go on.
+func TestClient_undecodedAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		page := answers(http.StatusOK, "<html>")
+		for addresses, want := range map[string]struct{ requests, moves []string }{
+			"s1":    {[]string{"GET s1", "GET s1"}, []string{"http://s1 to http://s1"}},
+			"s1,s2": {[]string{"GET s1", "GET s1", "GET s2"}, []string{oneToTwo}},
+		} {
+			answered := make(chan struct{})
+			s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": func(r *http.Request) (*http.Response, error) {
+				if !r.URL.Query().Has("index") {
+					return page(r)
+				}
+				<-answered
+				return answers(http.StatusOK, "{}")(r)
+			}, "s2": page}}
+			c, moves := newClient(t, s, addresses)
+			other := make(chan error, 1)
+			go func() {
+				_, _, err := c.Node(t.Context(), "n1", Query{Index: 7, Wait: time.Hour})
+				other <- err
+			}()
+			synctest.Wait()
+			_, err := c.Servers().Self(t.Context())
+			undecoded, is := errors.AsType[*UndecodedError](err)
+			must.True(t, is, must.Sprint(err))
+			must.Eq(t, s.requests[len(s.requests)-1], "GET "+strings.TrimPrefix(undecoded.Address, "http://"))
+			close(answered)
+			must.NoError(t, <-other)
+			must.Eq(t, want.requests, s.requests)
+			must.Eq(t, want.moves, *moves)
+		}
+	})
+}
+
 // When one read detects that a connection is lost, the other reads that wait on it continue at the
 // next address at once.
 func TestClient_readsMoveTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent, "s2": answers(http.StatusOK, "[]")}}
+		s := &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": silent, "s2": answers(http.StatusOK, "null")}}
 		c, moves := newClient(t, s, "s1,s2")
 		start := time.Now()
 		long := make(chan time.Duration, 1)

@@ -27,6 +27,22 @@ func (e *Error) Error() string {
 	return text
 }
 
+// UndecodedError is an answer of 200 with a text that is not the expected JSON: of a proxy that answers instead of a
+// server, or one that ends early. What the request changed is not known.
+type UndecodedError struct {
+	// Address is the URL of the server, Request the method and path.
+	Address, Request string
+	// Err is why the text cannot be decoded.
+	Err error
+}
+
+// Error names the server, the request and the reason.
+func (e *UndecodedError) Error() string {
+	return fmt.Sprintf("%s answers %s with text that is not the expected JSON: %v", e.Address, e.Request, e.Err)
+}
+
+func (e *UndecodedError) Unwrap() error { return e.Err }
+
 // maxErrorBody bounds the part of an error answer that is read.
 const maxErrorBody = 16 << 10
 

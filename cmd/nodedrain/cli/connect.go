@@ -56,10 +56,12 @@ func (c *Base) Connect(f *connectFlags) (*client.Client, error) {
 }
 
 // movedText describes the change to another address. A first contact that fails has a reason, such as a wrong
-// certificate: nothing was lost.
+// certificate, and so has an answer that cannot be decoded: nothing was lost.
 func movedText(m client.Move) string {
 	problem, to := "connection lost", hostOf(m.To)
-	if m.First {
+	if answer, is := errors.AsType[*client.UndecodedError](m.Err); is {
+		problem = fmt.Sprintf("%s answers with text that is not the expected JSON (%v)", hostOf(m.From), answer.Err)
+	} else if m.First {
 		reason := m.Err
 		if request, is := errors.AsType[*url.Error](reason); is {
 			reason = request.Err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -68,14 +69,15 @@ func Following[T any](index uint64, wait time.Duration, read func(client.Query) 
 	}
 }
 
-// Outage holds what a monitor has printed about lost connections. Each outage prints each address once. It
-// ends when answers come for the settling time without a lost connection: servers without a leader answer
+// Outage holds what a monitor has printed about lost connections and answers that cannot be decoded. Each outage
+// prints each address once. It ends when answers come for the settling time without a lost connection: servers without a leader answer
 // some requests, and others fail again and again.
 type Outage struct {
 	// began and movedAt are the times of the first and of the last move, and answeredAt that of the last answer.
 	began, movedAt, answeredAt time.Time
 	// tried are the addresses that the outage has printed, and unanswered those tried since the last answer.
-	tried, unanswered []string
+	// undecoded are those whose answers could not be decoded, as it has printed.
+	tried, unanswered, undecoded []string
 	// silent means that the outage has printed that no server answers, and partial that some requests are
 	// not answered.
 	silent, partial bool
@@ -95,8 +97,12 @@ func (o *Outage) Moved(m client.Move, patience time.Duration) string {
 	if !all {
 		o.unanswered = append(o.unanswered, m.To)
 	}
+	_, undecoded := errors.AsType[*client.UndecodedError](m.Err)
 	switch {
-	case !slices.Contains(o.tried, m.To):
+	case undecoded && !slices.Contains(o.undecoded, m.From):
+		o.undecoded = append(o.undecoded, m.From)
+		return movedText(m)
+	case !undecoded && !slices.Contains(o.tried, m.To):
 		o.tried = append(o.tried, m.To)
 		return movedText(m)
 	case o.silent:
@@ -104,7 +110,7 @@ func (o *Outage) Moved(m client.Move, patience time.Duration) string {
 	case all && time.Since(o.answeredAt) >= settling:
 		o.silent = true
 		return fmt.Sprintf("no server answers, retrying for %s", patience)
-	case o.answeredAt.After(o.began) && !o.partial:
+	case o.answeredAt.After(o.began) && !o.partial && !undecoded:
 		o.partial = true
 		return fmt.Sprintf("some requests are not answered: the servers may have no leader; retrying for %s", patience)
 	}

@@ -19,6 +19,7 @@ import (
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	unavailable := &client.Error{Status: 500, Body: "No cluster leader"}
+	undecoded := &client.UndecodedError{Err: io.EOF}
 	refused := &client.Error{Status: 404, Body: "node not found"}
 	for name, test := range map[string]struct {
 		// waits is how long the first read waits before it fails, and failing how long reads fail after
@@ -29,6 +30,7 @@ func TestRetry(t *testing.T) {
 	}{
 		"at once":                   {},
 		"a new leader":              {failing: 10 * time.Second, err: unavailable, took: 10 * time.Second},
+		"a page of a proxy":         {failing: time.Hour, err: undecoded, want: undecoded, took: MonitorPatience + client.Pause},
 		"no connection":             {failing: 10 * time.Second, err: io.ErrUnexpectedEOF, took: 10 * time.Second},
 		"out for long":              {failing: time.Hour, err: unavailable, want: unavailable, took: MonitorPatience + client.Pause},
 		"another read is answered":  {failing: time.Hour, other: time.Minute, err: unavailable, want: unavailable, took: time.Minute + MonitorPatience + client.Pause},
@@ -120,6 +122,8 @@ func TestMovedText(t *testing.T) {
 			From: "https://s0:1", To: "https://s1:1", First: true, Err: wrong},
 		"no connection to s0:1 (unexpected EOF), trying s0:1 again": {From: "https://s0:1", To: "https://s0:1", First: true, Err: io.ErrUnexpectedEOF},
 		"connection lost, trying s1:1":                              {From: "https://s0:1", To: "https://s1:1", Err: wrong},
+		"s0:1 answers with text that is not the expected JSON (invalid character '<'), trying s1:1": {
+			From: "https://s0:1", To: "https://s1:1", First: true, Err: &client.UndecodedError{Err: errors.New("invalid character '<'")}},
 	} {
 		must.Eq(t, want, movedText(m))
 	}
@@ -199,5 +203,32 @@ func TestOutage_withoutALeader(t *testing.T) {
 			"connection lost, trying s0 again", "connection lost, trying s1", "connection lost, trying s2",
 			"some requests are not answered: the servers may have no leader; retrying for 10m0s", "all requests are answered again",
 		}, lines)
+	})
+}
+
+// Bug: the watch repeated a read for ten minutes without a line while a proxy answered it with a page. Each address
+// that does so is printed once, also if its connection was lost before.
+func TestOutage_undecodedAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o Outage
+		page := &client.UndecodedError{Err: errors.New("invalid character '<'")}
+		moved := func(from, to string, err error) string {
+			return o.Moved(client.Move{From: "http://" + from, To: "http://" + to, Err: err}, 10*time.Minute)
+		}
+		o.Answered()
+		must.Eq(t, "connection lost, trying s1", moved("s0", "s1", io.ErrUnexpectedEOF))
+		must.Eq(t, "s1 answers with text that is not the expected JSON (invalid character '<'), trying s0", moved("s1", "s0", page))
+		must.Eq(t, "s0 answers with text that is not the expected JSON (invalid character '<'), trying s1", moved("s0", "s1", page))
+		time.Sleep(time.Second)
+		must.Eq(t, "", o.Answered())
+		must.Eq(t, "", moved("s1", "s0", page), must.Sprint("the servers may have a leader"))
+		must.Eq(t, "", moved("s0", "s1", page))
+		time.Sleep(settling)
+		must.Eq(t, "no server answers, retrying for 10m0s", moved("s1", "s0", page))
+		must.Eq(t, "a server answers again", o.Answered())
+		time.Sleep(settling)
+		must.Eq(t, "", o.Answered())
+		must.Eq(t, "s0 answers with text that is not the expected JSON (invalid character '<'), trying s1", moved("s0", "s1", page))
 	})
 }
