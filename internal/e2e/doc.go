@@ -9,5 +9,6 @@
 //	NODEDRAIN_E2E_ROUNDS=10 go test ./internal/e2e -v        as long as ten rounds of trouble take
 //	go test ./internal/e2e -run RollingRestart -count 20 -v  restarts under a watched drain, twenty times
 //	NODEDRAIN_E2E_KILLS=20 go test ./internal/e2e -run TestNode_ -v -timeout 30m
-//	                                                nodes whose client is killed in a drain, twenty times
+//	                                                nodes whose client is killed in a drain, twenty times,
+//	                                                and all cases of clients that are away in a drain
 package e2e

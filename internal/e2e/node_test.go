@@ -23,7 +23,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 )
 
-// killsVariable sets how often clients of nodes are killed.
+// killsVariable sets how often clients of nodes are killed. If it is set, TestNode_drainedWhileAway plays all its
+// cases.
 const killsVariable = "NODEDRAIN_E2E_KILLS"
 
 // kills is how often a client is killed.
@@ -41,14 +42,20 @@ func kills(t *testing.T) int {
 // needMachine skips a test where no client can run tasks as the project promises.
 func needMachine(t *testing.T) {
 	t.Helper()
+	if why := noMachine(); why != "" {
+		t.Skip("SKIPPED: " + why)
+	}
+}
+
+// noMachine is why no client can run tasks here as the project promises, or empty.
+func noMachine() string {
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: a real client is tested as root only: it makes control groups")
+		return "a real client is tested as root only: it makes control groups"
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	must.NoError(t, err)
-	if !bytes.Contains(mounts, []byte(" - cgroup")) {
-		t.Skip("SKIPPED: this machine has no control groups")
+	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err != nil || !bytes.Contains(mounts, []byte(" - cgroup")) {
+		return "this machine has no control groups"
 	}
+	return ""
 }
 
 // site is a server process with real clients, all on loopback, of the program that operators run.
@@ -60,16 +67,20 @@ type site struct {
 	journal string
 	server  *exec.Cmd
 	address string
-	config  api.Config
-	api     *api.Client
-	nodes   []*realNode
+	// trust are the lines of a client's configuration for a server with TLS, or empty.
+	trust  string
+	config api.Config
+	api    *api.Client
+	nodes  []*realNode
 }
 
 // realNode is a node whose client may be killed and begun again.
 type realNode struct {
 	name, config, data, run string
-	client                  *exec.Cmd // nil while no client runs
-	logs                    output
+	// within is a program with arguments that executes the client, or nil.
+	within []string
+	client *exec.Cmd // nil while no client runs
+	logs   output
 }
 
 // startSite starts one server and clients. With tokens, the server demands one.
@@ -131,7 +142,7 @@ func (s *site) newNode(name string, token bool, more string) *realNode {
 	s.t.Cleanup(func() { _ = os.RemoveAll(run) })
 	n := &realNode{name: name, config: filepath.Join(s.dir, name+".hcl"), data: filepath.Join(s.dir, name), run: run}
 	text := fmt.Sprintf("name = %q\ndata_dir = %q\nrun_dir = %q\nresources {\n  cpu = 10000\n  memory = 10000\n}\n", name, n.data, n.run)
-	text += fmt.Sprintf("servers {\n  addresses = [%q]\n", s.address)
+	text += fmt.Sprintf("servers {\n  addresses = [%q]\n%s", s.address, s.trust)
 	if token {
 		text += fmt.Sprintf("  token_file = %q\n", filepath.Join(s.dir, "token"))
 	}
@@ -144,7 +155,8 @@ func (s *site) newNode(name string, token bool, more string) *realNode {
 // begin starts the client of a node.
 func (s *site) begin(n *realNode) {
 	s.t.Helper()
-	n.client = exec.Command(s.binary, "client", "-config", n.config)
+	words := append(slices.Clone(n.within), s.binary, "client", "-config", n.config)
+	n.client = exec.Command(words[0], words[1:]...)
 	n.client.Stdout, n.client.Stderr = &n.logs, &n.logs
 	must.NoError(s.t, n.client.Start())
 }
@@ -186,6 +198,24 @@ func (s *site) clean() {
 	for _, pid := range pids(s.t) {
 		if exe, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe")); err == nil && strings.TrimSuffix(exe, " (deleted)") == s.binary {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	thaw(s)
+}
+
+// thaw ends the frozen state of control groups of tasks. A driver that is killed while it kills a group leaves it
+// frozen, and the signals that end a run of the tests have no effect on its processes.
+func thaw(s *site) {
+	for _, pid := range pids(s.t) {
+		dir := filepath.Join("/proc", strconv.Itoa(pid))
+		if cwd, _ := os.Readlink(filepath.Join(dir, "cwd")); !strings.HasPrefix(cwd, s.dir+"/") {
+			continue
+		}
+		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup")) // the process may have ended
+		for line := range strings.Lines(string(groups)) {
+			if _, group, is := strings.Cut(strings.TrimSpace(line), ":freezer:/nomad/"); is {
+				_ = os.WriteFile(filepath.Join("/sys/fs/cgroup/freezer/nomad", group, "freezer.state"), []byte("THAWED"), 0) // it may be gone
+			}
 		}
 	}
 }
@@ -270,9 +300,15 @@ func (s *site) script(text string) map[string]any {
 	return map[string]any{"command": "/bin/sh", "args": []string{"-c", fmt.Sprintf(text, s.journal)}}
 }
 
-// register registers a service of two tasks, which may run on all nodes or on the named one.
+// register registers a service: see service.
 func (s *site) register(id string, count int, node ...string) {
 	s.t.Helper()
+	_, _, err := s.api.Jobs().Register(s.service(id, count, node...), nil)
+	must.NoError(s.t, err)
+}
+
+// service returns a service of two tasks, which may run on all nodes or on the named one.
+func (s *site) service(id string, count int, node ...string) *api.Job {
 	kind, cpu, memory, timeout := "service", 100, 64, grace
 	one, quick, long := 1, 100*time.Millisecond, time.Minute
 	job := &api.Job{ID: &id, Name: &id, Type: &kind, Datacenters: []string{"dc1"}}
@@ -288,8 +324,7 @@ func (s *site) register(id string, count int, node ...string) {
 	for _, name := range node {
 		job.Constrain(api.NewConstraint("${node.unique.name}", "=", name))
 	}
-	_, _, err := s.api.Jobs().Register(job.AddTaskGroup(group), nil)
-	must.NoError(s.t, err)
+	return job.AddTaskGroup(group)
 }
 
 func (s *site) allocs(job string) []*api.AllocationListStub {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,6 +22,13 @@ import (
 // that a client that reaches it renews a deadline of seconds. With a grace of patience no allocation is lost.
 func startQuick(t *testing.T, grace time.Duration) *site {
 	t.Helper()
+	return startQuickAt(t, "127.0.0.1", grace)
+}
+
+// startQuickAt is startQuick with the address of an interface, on which the server's API listens. It has TLS
+// where clients demand that.
+func startQuickAt(t *testing.T, host string, grace time.Duration) *site {
+	t.Helper()
 	needMachine(t)
 	s := &site{servers: &servers{t: t}, binary: filepath.Join(t.TempDir(), "nodedrain"), dir: t.TempDir()}
 	programs.Build(t, "../../cmd/nodedrain", s.binary)
@@ -33,14 +41,24 @@ func startQuick(t *testing.T, grace time.Duration) *site {
 	must.NoError(t, os.WriteFile(filepath.Join(s.dir, "token"), []byte(secret.Reveal()+"\n"), 0o600))
 	tokens, err := access.Open(filepath.Join(s.dir, "tokens"), nil)
 	must.NoError(t, err)
-	server, err := agent.New(agent.Config{
-		HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 1, Access: tokens,
+	config, scheme := agent.Config{
+		HTTPAddr: host + ":0", ServerAddr: "127.0.0.1:0", BootstrapExpect: 1, Access: tokens,
 		Heartbeats: heartbeat.Options{MinTTL: 300 * time.Millisecond, Grace: grace},
-	})
+	}, "http://"
+	if host != "127.0.0.1" {
+		ca, name := newAuthority(t, "the cluster's authority"), agent.ServerName("global")
+		ca.sign("server", name)
+		certs, err := agent.OpenCerts(agent.CertConfig{Certificate: ca.file("server.pem"), Key: ca.file("server-key.pem")})
+		must.NoError(t, err)
+		config.HTTPTLS, scheme = certs.Public(), "https://"
+		s.config.TLSConfig = &api.TLSConfig{CACert: ca.file("ca.pem"), TLSServerName: name}
+		s.trust = fmt.Sprintf("  ca_file = %q\n  server_name = %q\n", ca.file("ca.pem"), name)
+	}
+	server, err := agent.New(config)
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, server.Stop()) })
 	must.NoError(t, server.Ready(t.Context()))
-	s.address, s.config.SecretID = "http://"+server.HTTPAddr(), secret.Reveal()
+	s.address, s.config.SecretID = scheme+server.HTTPAddr(), secret.Reveal()
 	s.config.Address = s.address
 	s.api, err = api.NewClient(&s.config)
 	must.NoError(t, err)
