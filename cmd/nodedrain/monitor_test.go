@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -143,6 +144,37 @@ func monitored(t *testing.T, address string) (out, errs string) {
 	m := &drain.Monitor{API: c, Follow: drain.Follower{Node: "n1"}, Index: 7, Show: drain.NewLines(&stdout, &stderr), Contact: cli.Contact{Patience: cli.MonitorPatience}}
 	must.NoError(t, m.Run(t.Context()))
 	return stdout.String(), stderr.String()
+}
+
+// The server has no leader: it answers reads of its own state, and refuses the report. The monitor prints that, and
+// the end.
+func TestMonitor_noLeader(t *testing.T) {
+	t.Parallel()
+	var reports atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := `{"ID":"n1","Drain":true,"DrainStrategy":{}}`
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "/allocations"):
+			body = `[{"ID":"a1","ClientStatus":"complete"}]`
+		case !strings.HasSuffix(path, "/drain"):
+			if reports.Load() >= 3 {
+				body = `{"ID":"n1"}`
+			}
+		case reports.Add(1) == 1:
+			http.Error(w, "No cluster leader", http.StatusInternalServerError)
+			return
+		case reports.Load() == 2:
+			body = `{"State":"draining","Drain":{}}`
+		default: // the monitor has printed the second answer
+			body = `{"State":"ended","Drain":{"Outcome":"complete"}}`
+		}
+		w.Header().Set("X-Nomad-Index", "8")
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(server.Close)
+	_, errs := monitored(t, server.URL)
+	must.StrContains(t, errs, ": some requests are not answered: the servers may have no leader; retrying for 10m0s\n")
+	must.StrContains(t, errs, ": all requests are answered again\n")
 }
 
 // Each read blocks for a state newer than the last answer: a monitor reads no state twice.

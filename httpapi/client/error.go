@@ -58,6 +58,12 @@ func readError(r *http.Response) error {
 // NotFound reports whether the server answered that the subject does not exist.
 func NotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
+// NoLeader reports whether a server answered that it has no leader.
+func NoLeader(err error) bool {
+	answer, is := errors.AsType[*Error](err)
+	return is && answer.Status >= http.StatusInternalServerError && answer.Body == noLeader
+}
+
 // UnknownNode reports whether the error of a heartbeat may mean that the servers do not have the node
 // or its secret. Servers with tokens answer 403 for both, because a caller without a right must not
 // learn which nodes exist. The node should register again, with backoff.

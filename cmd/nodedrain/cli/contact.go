@@ -81,6 +81,8 @@ type Outage struct {
 	// silent means that the outage has printed that no server answers, and partial that some requests are
 	// not answered.
 	silent, partial bool
+	// leaderless means that no server had a leader for the last request that needs one.
+	leaderless bool
 }
 
 // settling is how long no connection is lost at the end of an outage, and how long no server answers before
@@ -110,12 +112,30 @@ func (o *Outage) Moved(m client.Move, patience time.Duration) string {
 	case all && time.Since(o.answeredAt) >= settling:
 		o.silent = true
 		return fmt.Sprintf("no server answers, retrying for %s", patience)
-	case o.answeredAt.After(o.began) && !o.partial && !undecoded:
-		o.partial = true
-		return fmt.Sprintf("some requests are not answered: the servers may have no leader; retrying for %s", patience)
+	case o.answeredAt.After(o.began) && !undecoded:
+		return o.partly(patience)
 	}
 	return ""
 }
+
+// partly returns the line that some requests are not answered, once in an outage.
+func (o *Outage) partly(patience time.Duration) string {
+	if o.partial {
+		return ""
+	}
+	o.partial = true
+	return fmt.Sprintf("some requests are not answered: the servers may have no leader; retrying for %s", patience)
+}
+
+// Leaderless notes that no server had a leader for a request that needs one. Other requests are answered, and no
+// connection is lost. The outage lasts until Led. It returns a line, or empty.
+func (o *Outage) Leaderless(patience time.Duration) string {
+	o.leaderless = true
+	return o.partly(patience)
+}
+
+// Led notes that a leader has answered.
+func (o *Outage) Led() { o.leaderless = false }
 
 // Answered notes an answer, which may end the outage. It returns a line, or empty.
 func (o *Outage) Answered() (line string) {
@@ -124,7 +144,7 @@ func (o *Outage) Answered() (line string) {
 	case o.silent:
 		o.silent = false
 		return "a server answers again"
-	case time.Since(o.movedAt) < settling:
+	case time.Since(o.movedAt) < settling || o.leaderless:
 		return ""
 	case o.partial:
 		line = "all requests are answered again"

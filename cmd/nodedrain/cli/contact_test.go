@@ -232,3 +232,21 @@ func TestOutage_undecodedAnswers(t *testing.T) {
 		must.Eq(t, "s0 answers with text that is not the expected JSON (invalid character '<'), trying s1", moved("s0", "s1", page))
 	})
 }
+
+// All servers run, and none has a leader. Bug: no connection is lost then, so the watch printed nothing while the drain
+// stood still.
+func TestOutage_noLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o Outage
+		must.Eq(t, "some requests are not answered: the servers may have no leader; retrying for 10m0s", o.Leaderless(10*time.Minute))
+		for range 3 {
+			time.Sleep(settling)
+			must.Eq(t, "", o.Answered())
+			must.Eq(t, "", o.Leaderless(10*time.Minute))
+		}
+		o.Led()
+		must.Eq(t, "all requests are answered again", o.Answered())
+		must.Eq(t, "", o.Answered())
+	})
+}

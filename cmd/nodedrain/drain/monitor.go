@@ -43,12 +43,13 @@ const (
 )
 
 // observation is the result of one read: a node, its allocations or its report, or the error that
-// ended the reads. Or it is a lost connection.
+// ended the reads. Or it is a lost connection, or no server has a leader.
 type observation struct {
-	moved  *client.Move
-	node   *wire.Node
-	allocs []*wire.Allocation
-	report *wire.NodeDrain
+	moved      *client.Move
+	leaderless bool
+	node       *wire.Node
+	allocs     []*wire.Allocation
+	report     *wire.NodeDrain
 	// record is the record of an ended drain, or nil. It comes with node or err.
 	record *wire.Drain
 	err    error
@@ -77,10 +78,15 @@ func (m *Monitor) Run(ctx context.Context) error {
 			switch {
 			case s.moved != nil:
 				m.trouble(m.outage.Moved(*s.moved, m.Contact.Patience))
+			case s.leaderless:
+				m.trouble(m.outage.Leaderless(m.Contact.Patience))
 			case s.err != nil:
 				m.giveUp(s)
 				return cli.ExitCode(1)
 			default:
+				if s.report != nil {
+					m.outage.Led()
+				}
 				m.trouble(m.outage.Answered())
 				m.print(s, time.Now())
 			}
@@ -232,6 +238,10 @@ func (m *Monitor) readReport(ctx context.Context, observations chan<- observatio
 			m.Contact.Answered()
 			index = answer.Index
 			if !send(ctx, observations, observation{report: report}) || report.State != wire.StateDraining {
+				return
+			}
+		case client.NoLeader(err):
+			if !send(ctx, observations, observation{leaderless: true}) {
 				return
 			}
 		}
