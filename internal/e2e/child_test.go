@@ -49,7 +49,8 @@ type childConfig struct {
 }
 
 // TestMain runs a server process, or the tests. They take more than a minute: they wait for elections,
-// kill timeouts and heartbeats of real processes, which do not become shorter on a fast machine.
+// kill timeouts and heartbeats of real processes, which do not become shorter on a fast machine. At the end it
+// compares the values of enums that occurred.
 func TestMain(m *testing.M) {
 	if config := os.Getenv(childVariable); config != "" {
 		if err := serve(config); err != nil {
@@ -64,7 +65,9 @@ func TestMain(m *testing.M) {
 		// Tests of this package wait for processes and timers. Two at a time leave two processors idle.
 		_ = flag.Set("test.parallel", "5") // the flag exists
 	}
-	m.Run()
+	end := beginCollection()
+	code := m.Run()
+	os.Exit(max(code, end(code == 0)))
 }
 
 // serve is a server process. It runs until a signal stops it.

@@ -124,10 +124,11 @@ func (s *servers) freeze(p *serverProcess, while func()) {
 	must.NoError(s.t, p.command.Process.Signal(syscall.SIGCONT))
 }
 
-// stop ends all servers, and prints their logs if the test has failed.
+// stop collects the values of enums that the servers have, ends all servers, and prints their logs if the test has failed.
 func (s *servers) stop() {
 	for _, p := range s.all {
 		if p.command != nil {
+			collectValues(p.api)
 			s.kill(p)
 		}
 		if s.t.Failed() {

@@ -126,6 +126,13 @@ func startSite(t *testing.T, clients int, tokens bool) *site {
 	return s
 }
 
+// await is that of servers, and collects the values of enums that the servers have then.
+func (s *site) await(what string, is func() bool) {
+	s.t.Helper()
+	s.servers.await(what, is)
+	collectValues(s.api)
+}
+
 // beginServer starts the server, again with the same arguments.
 func (s *site) beginServer() {
 	s.t.Helper()
