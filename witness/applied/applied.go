@@ -69,8 +69,7 @@ func Entry(a shims.Applied) witness.Entry {
 	case *shims.VolumeDetach: // by force it stops allocations
 		e.At = m.At
 		t.Allocs = ids(a.Before.WorkView().LiveAllocsByNode(m.Node))
-	case *shims.NodeAppendEvent: // the witness does not follow events
-	case *shims.EvalUpdate: // the witness does not follow evaluations
+	case *shims.NodeAppendEvent, *shims.EvalUpdate: // the witness follows neither events nor evaluations
 	case *shims.VolumeRegister, *shims.VolumeDeregister, *shims.ClaimUpdate: // nor volumes
 	case *shims.AllocClientUpdate:
 		e.At = m.At
