@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
@@ -48,6 +49,53 @@ func TestCore_pluginDownReportsWhy(t *testing.T) {
 	n.run(time.Second)
 	must.EqOp(t, "the driver's process has died: panic: a fault of the script", health(n).HealthDescription)
 	must.Eq(t, []string{"acme/toy/t1/d1 the process of the device plugin has died: panic: a fault of the script"}, n.reportedDevices())
+}
+
+// Events of a process of a plugin that has ended come late: while no process of the plugin runs, or while
+// the next one does. They change nothing. Bug: a late report of a device plugin made its devices healthy
+// while no process of it ran.
+func TestCore_eventsOfADeadPlugin(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		post func(n *node, drivers, devices client.Generation)
+	}{
+		{"fingerprint", func(n *node, drivers, _ client.Generation) {
+			n.core.Fingerprint("mock", drivers, driver.Fingerprint{Health: driver.Healthy, Description: "late"})
+		}},
+		{"devices", func(n *node, _, devices client.Generation) {
+			n.core.Devices("toys", devices, client.DeviceReport{Groups: []*cluster.DeviceGroup{{Kind: toy, Devices: []cluster.Device{{ID: "late", Healthy: true}}}}})
+		}},
+		{"no devices", func(n *node, _, devices client.Generation) {
+			n.core.Devices("toys", devices, client.DeviceReport{Err: errors.New("late")})
+		}},
+		{"end of a driver", func(n *node, drivers, _ client.Generation) {
+			n.core.PluginDown(client.Plugin{Type: client.DriverPlugin, Name: "mock"}, drivers, "late")
+		}},
+		{"end of a device plugin", func(n *node, _, devices client.Generation) {
+			n.core.PluginDown(client.Plugin{Type: client.DevicePlugin, Name: "toys"}, devices, "late")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := newNode(t)
+			n.install("d1")
+			n.run(time.Minute)
+			drivers, devices := n.driver.generation, n.devices.process.generation
+			n.driver.launchError, n.devices.process.launchError = errors.New("no"), errors.New("no")
+			n.killDriver()
+			n.killDevicePlugin(devices)
+			for range 2 {
+				n.run(5 * time.Minute)
+				published := len(n.published)
+				test.post(n, drivers, devices)
+				n.run(time.Second)
+				must.SliceLen(t, published, n.published, must.Sprint(n.published[len(n.published)-1]))
+				n.driver.launchError, n.devices.process.launchError = nil, nil
+			}
+			n.run(10 * time.Minute)
+			must.True(t, health(n).Healthy)
+			must.Eq(t, []string{"acme/toy/t1/d1"}, n.reportedDevices())
+		})
+	}
 }
 
 // H9: the driver does not answer a call, in one process of the driver or in all. The wait of the
