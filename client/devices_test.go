@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -190,6 +191,79 @@ func TestDevices_pluginReportsNothing(t *testing.T) {
 	n.post()
 	n.run(time.Second)
 	must.Len(t, 1, n.live("web"))
+}
+
+// oneDevice are the parts of a report with one device of one kind with one attribute.
+type oneDevice struct {
+	Kind      cluster.DeviceKind
+	Attribute cluster.DeviceAttribute
+	Device    cluster.Device
+	Ignored   string
+}
+
+func (d oneDevice) groups() []*cluster.DeviceGroup {
+	return []*cluster.DeviceGroup{{Kind: d.Kind, Attributes: map[string]cluster.DeviceAttribute{"memory": d.Attribute}, Devices: []cluster.Device{d.Device}}}
+}
+
+// fieldsIn returns the fields of a struct and of the structs in it, by name.
+func fieldsIn(of reflect.Value, name string) (fields []reflect.Value, names []string) {
+	if of.Kind() != reflect.Struct {
+		return []reflect.Value{of}, []string{name}
+	}
+	for i := range of.NumField() {
+		inner, innerNames := fieldsIn(of.Field(i), name+"."+of.Type().Field(i).Name)
+		fields, names = append(fields, inner...), append(names, innerNames...)
+	}
+	return fields, names
+}
+
+// alter changes the value of a field.
+func alter(t *testing.T, field reflect.Value) {
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString(field.String() + "2")
+	case reflect.Bool:
+		field.SetBool(!field.Bool())
+	case reflect.Int64:
+		field.SetInt(field.Int() + 1)
+	case reflect.Float64:
+		field.SetFloat(field.Float() + 1)
+	case reflect.Uint8:
+		field.SetUint(field.Uint() + 1)
+	default:
+		t.Fatalf("no change of a %s is defined", field.Kind())
+	}
+}
+
+// A change of each field of a report is published: the test finds the fields by reflection. The same report
+// again is not. Bug: the servers kept the old value of an attribute, and placed by it.
+func TestDevices_eachChangeIsPublished(t *testing.T) {
+	base := oneDevice{
+		Kind: toy, Attribute: cluster.DeviceAttribute{Kind: cluster.AttributeInt, Int: 8, Unit: "GiB"}, Device: cluster.Device{ID: "d1", Healthy: true},
+	}
+	_, names := fieldsIn(reflect.ValueOf(base), "")
+	for i, name := range names {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.install()
+			n.run(time.Minute)
+			post := func(d oneDevice) {
+				n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Groups: d.groups(), Ignored: d.Ignored})
+				n.run(time.Minute)
+			}
+			post(base)
+			published := len(n.published)
+			post(base)
+			must.Len(t, published, n.published)
+			changed := base
+			fields, _ := fieldsIn(reflect.ValueOf(&changed).Elem(), "")
+			alter(t, fields[i])
+			post(changed)
+			must.Len(t, published+1, n.published)
+			must.Eq(t, changed.groups(), n.published[published].Devices)
+			must.EqOp(t, changed.Ignored, n.published[published].DeviceProblems["toys"])
+		})
+	}
 }
 
 // problems returns the problems of devices that the client has published last.
