@@ -124,6 +124,47 @@ func TestVolumes_otherMountOptions(t *testing.T) {
 	}
 }
 
+// The mount options of a volume change while an allocation uses it. A stage keeps its options, also after a
+// restart of the client, and excludes an allocation that gets the new ones. A machine that restarts stages the
+// volume with the new options, for both. Bug: the record kept the options of the stage from before the reboot,
+// and the second allocation was refused as if the volume were staged with them.
+func TestVolumes_changedMountOptions(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		meanwhile func(*node)
+		together  bool
+	}{
+		{"no fault", func(*node) {}, false},
+		{"restart", (*node).crash, false},
+		{"reboot", (*node).reboot, true},
+		{"reboot and restart", func(n *node) {
+			n.reboot()
+			n.run(time.Minute)
+			n.crash()
+		}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := newNode(t)
+			n.options = &cluster.MountOptions{Flags: []string{"ro"}}
+			n.mount("a", "data")
+			n.run(time.Minute)
+			n.options = &cluster.MountOptions{Flags: []string{"noatime"}}
+			test.meanwhile(n)
+			n.run(time.Minute)
+			must.True(t, n.volumes.Status("a").Ready)
+			n.mount("b", "data")
+			n.run(time.Minute)
+			must.EqOp(t, test.together, n.volumes.Status("b").Ready)
+			if !test.together {
+				must.ErrorContains(t, n.volumes.Status("b").Failed, "other mount options")
+			}
+			n.leaves("a", time.Minute)
+			must.True(t, n.volumes.Status("b").Ready)
+			n.end("b")
+		})
+	}
+}
+
 // Calls that undo state what their errors must not repeat. After a restart, the record of the stage
 // has the options of the volume, and nothing has its secrets.
 func TestVolumes_undoesConfidentially(t *testing.T) {
