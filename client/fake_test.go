@@ -38,6 +38,8 @@ type node struct {
 	stopped []guard.Stopped
 	// startTimeouts are the start timeouts of the next core.
 	startTimeouts map[string]time.Duration
+	// keepEnded is KeepEnded of the options of the next core.
+	keepEnded int
 	// scripts state how tasks behave, by name.
 	scripts map[string]script
 	disk    map[cluster.AllocID]*client.Record
@@ -259,7 +261,7 @@ func (n *node) startCore() {
 	}
 	core, err := client.New(client.Options{
 		Node: "node-1", Shell: own, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), LastDevices: map[string][]*cluster.DeviceGroup{"toys": n.devices.last}, Records: records,
-		StartTimeouts: n.startTimeouts, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped), Logger: n.logger,
+		StartTimeouts: n.startTimeouts, KeepEnded: n.keepEnded, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped), Logger: n.logger,
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
 			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -62,24 +63,46 @@ func TestCore_restoredServersLearnThatItRuns(t *testing.T) {
 	must.NotNil(t, n.servers["a"].Healthy)
 }
 
-// a stops for a long time, b waits for a and is stopped, c replaces b.
+// The first allocation stops for a long time. Each of the next ones replaces the one before, waits for the
+// first and is stopped. The last one starts when the first has ended, also if the client keeps no ended
+// allocation, and if it restarts. Bug: it removed an ended allocation of the chain too early, so the last one
+// no longer waited.
 func TestCore_chainOfReplacements(t *testing.T) {
-	n := newNode(t)
-	n.scripts["web"] = script{stopTakes: time.Minute}
-	long := func() *cluster.Task { return &cluster.Task{Name: "web", KillTimeout: 5 * time.Minute} }
-	n.place(allocation("a", long()))
-	n.run(20 * time.Second)
-	n.stop("a")
-	b := allocation("b", long())
-	b.PreviousAllocation = "a"
-	n.place(b)
-	n.run(time.Second)
-	n.stop("b")
-	c := allocation("c", long())
-	c.PreviousAllocation = "b"
-	n.place(c)
-	n.run(10 * time.Second)
-	must.Len(t, 1, n.live("web"), must.Sprint(n.storyOf()))
+	for length := 2; length <= 4; length++ {
+		for _, keep := range []int{0, 1, -1} {
+			for _, crash := range []bool{false, true} {
+				t.Run(fmt.Sprint(length, " keep ", keep, " crash ", crash), func(t *testing.T) {
+					n := newNode(t)
+					n.keepEnded = keep
+					n.startCore()
+					n.scripts["web"] = script{stopTakes: time.Minute}
+					for i := range length {
+						a := allocation(cluster.AllocID('a'+rune(i)), &cluster.Task{Name: "web", KillTimeout: 5 * time.Minute})
+						if i > 0 {
+							a.PreviousAllocation = n.allocs[i-1].ID
+						}
+						n.place(a)
+						n.run(5 * time.Second)
+						if i < length-1 {
+							n.stop(a.ID)
+							n.run(2 * time.Second)
+						}
+					}
+					if crash {
+						restarts(n, time.Second)
+					}
+					must.Len(t, 1, n.live("web"), must.Sprint(n.storyOf()))
+					must.EqOp(t, "a", n.live("web")[0].alloc)
+					n.run(2 * time.Minute)
+					must.Len(t, 1, n.live("web"), must.Sprint(n.storyOf()))
+					must.EqOp(t, n.allocs[length-1].ID, n.live("web")[0].alloc)
+					if keep < 0 && !crash {
+						must.MapLen(t, 1, n.disk)
+					}
+				})
+			}
+		}
+	}
 }
 
 // A full disk must not prevent the end of an allocation with a poststop task.
