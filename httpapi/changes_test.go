@@ -231,7 +231,7 @@ func (w *fixture) full() {
 //race:skip one request after the other
 func TestChanges_twin(t *testing.T) {
 	t.Parallel()
-	var lists atomic.Int64
+	var lists, lost atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range uint64(12) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -246,10 +246,12 @@ func TestChanges_twin(t *testing.T) {
 				w.agree()
 				must.Less(t, w.answers/2, w.complete)
 				lists.Add(int64(w.lists))
+				lost.Add(int64(w.lost))
 			})
 		}
 	})
 	must.Positive(t, lists.Load())
+	must.Positive(t, lost.Load())
 }
 
 // twins are a cluster and the two clients of its first node.
@@ -261,8 +263,8 @@ type twins struct {
 	changes client.NodeAllocs
 	saved   []*statestore.Snapshot
 	// placed counts the allocations, answers the answers, complete and lists those that were complete and
-	// those with a list of ids.
-	placed, answers, complete, lists int
+	// those with a list of ids. lost counts the lost allocations in complete answers.
+	placed, answers, complete, lists, lost int
 }
 
 func newTwins(t *testing.T, seed uint64) *twins {
@@ -359,11 +361,33 @@ func (w *twins) requestChanges() client.Changes {
 	w.answers++
 	if changes.Complete {
 		w.complete++
+		checkComplete(w, changes)
 	}
 	if changes.Live != nil {
 		w.lists++
 	}
 	return changes
+}
+
+// checkComplete checks that a complete answer has the allocations that a client without records needs: those
+// that have not ended, and the lost ones whose end only their client can report. Bug: an answer without the
+// lost ones, whose ends nothing confirmed.
+func checkComplete(w *twins, answer client.Changes) {
+	w.Helper()
+	found, needed := map[cluster.AllocID]cluster.ClientStatus{}, map[cluster.AllocID]cluster.ClientStatus{}
+	for _, a := range answer.Allocs {
+		found[a.ID] = a.ClientStatus
+	}
+	for a := range w.State().AllocsByNode(nodeID(1)) {
+		lost := a.ClientStatus == cluster.ClientLost && a.ConfirmedAt.IsZero()
+		if lost {
+			w.lost++
+		}
+		if lost || !a.ClientTerminal() {
+			needed[a.ID] = a.ClientStatus
+		}
+	}
+	must.Eq(w, needed, found)
 }
 
 // lateAnswer takes in an answer that was made before a report.
