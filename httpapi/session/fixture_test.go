@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,6 +116,47 @@ func tcp(t *testing.T) (a, b net.Conn) {
 	a = result.Of(net.Dial("tcp", l.Addr().String())).OK(t)
 	b = result.Of(l.Accept()).OK(t)
 	return a, b
+}
+
+// timed is a connection that records its deadlines.
+type timed struct {
+	net.Conn
+	set         atomic.Int64 // counts the calls
+	mu          sync.Mutex
+	read, write time.Time // guarded by mu
+}
+
+func (c *timed) note(read, write *time.Time) {
+	c.set.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if read != nil {
+		c.read = *read
+	}
+	if write != nil {
+		c.write = *write
+	}
+}
+
+func (c *timed) limits() (read, write time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read, c.write
+}
+
+func (c *timed) SetDeadline(t time.Time) error {
+	c.note(&t, &t)
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *timed) SetReadDeadline(t time.Time) error {
+	c.note(&t, nil)
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *timed) SetWriteDeadline(t time.Time) error {
+	c.note(nil, &t)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // cutting is a connection that closes after some bytes.

@@ -39,6 +39,22 @@ func TestSession(t *testing.T) {
 	must.ErrorIs(t, err, ErrEnded)
 }
 
+// A session that has begun has no time by which it ends: neither end leaves a deadline of the handshake on the
+// connection. Bug: the server's end did, and each session ended after ten seconds.
+func TestSession_noDeadlineIsLeft(t *testing.T) {
+	t.Parallel()
+	a, b := tcp(t)
+	ofNode, ofServer := &timed{Conn: a}, &timed{Conn: b}
+	p := newPair(t, ofNode, ofServer, defaultTimes(), hello)
+	must.Eq(t, "hello /", result.Of(request(t.Context(), p.server, "/")).OK(t))
+	for _, end := range []*timed{ofNode, ofServer} {
+		read, write := end.limits()
+		must.True(t, read.IsZero(), must.Sprint(read))
+		must.True(t, write.IsZero(), must.Sprint(write))
+	}
+	must.Positive(t, ofServer.set.Load())
+}
+
 // After the answer 101 both sides send bytes, until one closes.
 func TestSession_upgrade(t *testing.T) {
 	t.Parallel()
