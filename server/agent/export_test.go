@@ -29,3 +29,15 @@ func (s *PeerSecret) DialTLS(to net.Addr) (*tls.Config, error) { return s.dial(t
 
 // ListenTLS returns the TLS configuration of a server that listens at an address.
 func (s *PeerSecret) ListenTLS(at net.Addr) (*tls.Config, error) { return s.listen(at) }
+
+// EndLate plays a late end of the session that a server holds of a node: the goroutine of the session removes it
+// after the next one has taken its place.
+func EndLate(a *Agent, id cluster.NodeID, next func()) error {
+	old := a.sessions.of(id)
+	next()
+	if err := a.sessions.begin(); err != nil {
+		return err
+	}
+	a.sessions.keep(id, old)
+	return nil
+}

@@ -279,6 +279,19 @@ func TestSessions_replaced(t *testing.T) {
 	must.Positive(t, second.requests.Load())
 }
 
+// The end of a session removes no newer session of its node, also if it comes late. Bug: the node could not be
+// reached any more, although it had a session.
+func TestSessions_lateEnd(t *testing.T) {
+	t.Parallel()
+	a := start(t, agent.Config{BootstrapExpect: 1})
+	ready(t, a)
+	n := testNode(1)
+	first := reach(t, a, n)
+	must.NoError(t, agent.EndLate(a, n.ID, func() { hold(t, a, n) }))
+	<-first.served
+	must.Eq(t, n.Name, answerOf(t, a, n))
+}
+
 // Sessions have a bound of their own. A server at its bound still answers requests, and takes a new
 // session of a node that has one.
 func TestSessions_bound(t *testing.T) {
