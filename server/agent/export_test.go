@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
+	"net/http"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
@@ -29,6 +31,15 @@ func (s *PeerSecret) DialTLS(to net.Addr) (*tls.Config, error) { return s.dial(t
 
 // ListenTLS returns the TLS configuration of a server that listens at an address.
 func (s *PeerSecret) ListenTLS(at net.Addr) (*tls.Config, error) { return s.listen(at) }
+
+// AdmitSessionAlone is the decision of a server about a session, while its requests to all other servers fail.
+func AdmitSessionAlone(ctx context.Context, a *Agent, id cluster.NodeID, process string) error {
+	alone := &Agent{config: a.config, server: a.server, sessions: a.sessions, life: a.life}
+	alone.transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no server answers")
+	}}
+	return newProcesses(alone).admitSession(ctx, id, process)
+}
 
 // EndLate plays a late end of the session that a server holds of a node: the goroutine of the session removes it
 // after the next one has taken its place.

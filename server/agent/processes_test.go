@@ -77,6 +77,20 @@ func TestProcesses_oneForEachNode(t *testing.T) {
 		refused(t, first, n, process)
 	}
 	must.Eq(t, []string{"p2", "", "p3", "p4"}, refusals(leader, n), must.Sprint("a thief does not fill the log"))
+	for _, c := range []struct {
+		name    string
+		at      *agent.Agent
+		process string
+		refused bool
+	}{
+		{"the session of the first process is here", first, "p2", true},
+		{"an older client", first, "", true},
+		{"the process of the session", first, "p1", false},
+		{"no session is here", w.others(leader)[1], "p2", false},
+	} {
+		err := agent.AdmitSessionAlone(t.Context(), c.at, n.ID, c.process) // Bug: an error of the leader admitted all
+		must.Eq(t, c.refused, err != nil, must.Sprint(c.name, ": ", err))
+	}
 	must.Eq(t, "n1", answerOf(t, leader, n))
 
 	must.NoError(t, leader.Stop())
