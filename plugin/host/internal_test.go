@@ -126,6 +126,47 @@ func TestNewest(t *testing.T) {
 	})
 }
 
+// The last value before the error is reported, whenever the error comes. Each case is played often, because both
+// may be there at the same time. Bug: the health that a driver reported at its end was lost.
+func TestNewest_end(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for name, test := range map[string]struct {
+		waits    []time.Duration // before each value, and before the error
+		reported []string
+	}{
+		"no value":                         {[]time.Duration{0}, nil},
+		"with the only value":              {[]time.Duration{0, 0}, []string{"1 0s"}},
+		"with the second value":            {[]time.Duration{0, 100 * ms, 0}, []string{"1 0s", "2 100ms"}},
+		"within the interval of the first": {[]time.Duration{0, 100 * ms, 100 * ms}, []string{"1 0s", "2 200ms"}},
+		"without a value in the interval":  {[]time.Duration{0, 100 * ms}, []string{"1 0s"}},
+		"with two values in the interval":  {[]time.Duration{0, 100 * ms, 100 * ms, 100 * ms}, []string{"1 0s", "3 300ms"}},
+		"in the second interval":           {[]time.Duration{0, 100 * ms, 1000 * ms, 100 * ms}, []string{"1 0s", "2 1s", "3 1.2s"}},
+		"after a quiet time":               {[]time.Duration{0, 100 * ms, time.Minute}, []string{"1 0s", "2 1s"}},
+		"with a value after a quiet time":  {[]time.Duration{0, time.Minute, 0}, []string{"1 0s", "2 1m0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 40 {
+				synctest.Test(t, func(t *testing.T) {
+					began := time.Now()
+					n := 0
+					var reported []string
+					err := newest(time.Second, func() (int, error) {
+						time.Sleep(test.waits[n])
+						if n++; n == len(test.waits) {
+							return 0, io.ErrUnexpectedEOF
+						}
+						return n, nil
+					}, func(n int) { reported = append(reported, fmt.Sprint(n, " ", time.Since(began))) })
+					must.ErrorIs(t, err, io.ErrUnexpectedEOF)
+					must.Eq(t, test.reported, reported)
+				})
+			}
+		})
+	}
+}
+
 // go-plugin gets one line of bounded length. The rest is dropped.
 func TestFirstLine(t *testing.T) {
 	t.Parallel()
