@@ -126,6 +126,9 @@
 //     and each one-shot task has exited with 0. After k verdicts false the minimum is 2^k times as
 //     long, at most the healthy deadline. k falls by one for each healthy deadline in which the
 //     verdict was true. Five seconds are between two healthy verdicts.
+//   - The healthy verdict is not late. If the client works and its drivers had no trouble, it is there two
+//     seconds after the tasks have run for the minimum healthy time, or, after an earlier verdict, for the
+//     healthy deadline. They count from the record that states that they run.
 //   - A healthy allocation becomes unhealthy only if a process of a task that must run has ended, or
 //     after trouble of its driver, shim or machine.
 //   - A record is not healthy when a task that must run has been dead for longer than a second, unless

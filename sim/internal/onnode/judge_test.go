@@ -487,6 +487,12 @@ func TestJudge(t *testing.T) {
 			f.saved(f.alloc, false)
 			f.saved(f.alloc, true)
 		}},
+		{"a verdict true does not come", "N9 healthy too late", func(t *testing.T, f *fixture) {
+			f.skip = 1
+			f.saved(f.alloc, false)
+			f.advance(t, 6*time.Minute)
+			f.judge.Advanced(f.node)
+		}},
 		{"unhealthy without a cause", "N9 unhealthy without a cause", func(_ *testing.T, f *fixture) { f.saved(f.alloc, false) }},
 		{"the rows are healthy and the task is dead", "N9 healthy in the rows", func(t *testing.T, f *fixture) {
 			f.signal(scripted.SIGKILL, scripted.ByFault)

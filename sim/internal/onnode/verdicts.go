@@ -1,7 +1,10 @@
 package onnode
 
 import (
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -20,6 +23,9 @@ type health struct {
 	trueAt time.Time
 	// falses is the count of false verdicts that still lengthens the minimum healthy time.
 	falses int
+	// starts are the starts and phases of the tasks in the last record. since is when a record first had them.
+	starts string
+	since  time.Time
 }
 
 // fall counts a false verdict.
@@ -46,11 +52,14 @@ func (a *alloc) blocks() (least, deadline time.Duration) {
 
 // saved judges N9 when a record is saved.
 func (v verdicts) saved(n *machine.Node, a *alloc, r *client.Record) {
+	h := &a.health
+	if starts := startsOf(r); starts != h.starts {
+		h.starts, h.since = starts, v.judge.now
+	}
 	if r.Healthy == nil {
 		return
 	}
 	a.judged = true
-	h := &a.health
 	if h.good != nil && *h.good == *r.Healthy {
 		return
 	}
@@ -169,6 +178,7 @@ func (v verdicts) check(n *machine.Node) {
 				v.judge.find("N9 healthy while it is dead", a.id, "%s has ended at %s, and the record is healthy", name, ended)
 			}
 		}
+		v.overdue(n, a)
 		if a.judged {
 			continue
 		}
@@ -176,6 +186,46 @@ func (v verdicts) check(n *machine.Node) {
 			a.judged = true
 			v.judge.find("N9 no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
 		}
+	}
+}
+
+// startsOf names the starts of the tasks in a record, and their phases.
+func startsOf(r *client.Record) string {
+	var starts strings.Builder
+	for i := range r.Tasks {
+		fmt.Fprintf(&starts, "%s %s, ", r.Tasks[i].ID, r.Tasks[i].Phase)
+	}
+	return starts.String()
+}
+
+// overdue judges that an allocation is healthy soon after its tasks have run for long enough. They count from the
+// record of this, because a driver may need long for its answer, and not by the clock of the client, which may be
+// wrong. After a first verdict the healthy deadline is long enough.
+func (v verdicts) overdue(n *machine.Node, a *alloc) {
+	r, h := n.Record(a.id), &a.health
+	if h.good != nil && *h.good || r == nil || h.since.IsZero() || !v.works(n, 2*noticed) {
+		return
+	}
+	for _, t := range a.group().Tasks {
+		if t == nil || t.Poststop() {
+			continue
+		}
+		i := slices.IndexFunc(r.Tasks, func(rec client.TaskRecord) bool { return rec.State.Name == t.Name })
+		last := v.newest(n, a, t, v.judge.now)
+		oneShot := t.Lifecycle != nil && !t.Lifecycle.Sidecar
+		switch {
+		case i < 0 || last.StartedAt.IsZero() || oneShot != last.Ended || v.taskTroubled(&last):
+			return
+		case oneShot && (!last.Exit.Successful() || r.Tasks[i].Phase != client.PhaseDead), !oneShot && r.Tasks[i].Phase != client.PhaseRunning:
+			return
+		}
+	}
+	need, deadline := a.blocks()
+	if need = min(need, deadline); h.good != nil {
+		need = max(deadline, trueEvery)
+	}
+	if due := h.since.Add(need); v.judge.now.After(due.Add(2 * noticed)) {
+		v.judge.find("N9 healthy too late", a.id, "its tasks have run well since %s, and the verdict was due at %s", h.since, due)
 	}
 }
 
