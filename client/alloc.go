@@ -147,11 +147,19 @@ func (a *allocRunner) stop(reason string) {
 	a.touch()
 }
 
+// stopsAfter is how long the allocation may run without servers, or zero for ever.
+func stopsAfter(a *allocRunner) time.Duration { return a.group.Disconnect.StopOnClientAfter }
+
 // cutOff reports whether the client has not reached the servers for so long that the allocation
 // must stop.
 func cutOff(a *allocRunner) bool {
-	after := a.group.Disconnect.StopOnClientAfter
+	after := stopsAfter(a)
 	return after > 0 && a.core.reached(later(a.core.contactAt, after))
+}
+
+// stopCutOff stops an allocation that has run without servers for as long as it may.
+func (a *allocRunner) stopCutOff() {
+	a.stop("the client has not reached the servers for " + stopsAfter(a).String())
 }
 
 func (a *allocRunner) step() {
@@ -165,7 +173,7 @@ func (a *allocRunner) step() {
 		return
 	}
 	if !a.rec.Stopping && cutOff(a) {
-		a.stop("the client has not reached the servers for " + a.group.Disconnect.StopOnClientAfter.String())
+		a.stopCutOff()
 	}
 	a.build()
 	for _, t := range a.tasks {

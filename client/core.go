@@ -3,8 +3,10 @@ package client
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -34,6 +36,9 @@ type Core struct {
 	contacted bool
 	// contactAt is when the client sent the last heartbeat that the servers have answered.
 	contactAt time.Duration
+	// silence is the longest time without an answered heartbeat that has ended since the last step that
+	// took a contact, in nanoseconds.
+	silence atomic.Int64
 }
 
 // New returns a core that has done nothing yet.
@@ -73,12 +78,33 @@ func (c *Core) Servers(w Changes) {
 // cluster when nothing of its own cluster is left.
 func (c *Core) Foreign() bool { return c.agreement.ignoring.Load() }
 
-// Contact posts that the servers have answered a heartbeat. sent is the time when the client sent
-// it.
-func (c *Core) Contact(sent time.Duration) {
+// Contact posts that the servers have answered a heartbeat. sent is the time when the client sent it,
+// and previous is the last such time before, also of an earlier client.
+func (c *Core) Contact(previous, sent time.Duration) {
+	silence := int64(sent - previous)
+	for longest := c.silence.Load(); silence > longest && !c.silence.CompareAndSwap(longest, silence); {
+		longest = c.silence.Load()
+	}
 	c.inbox.keep(noteContact, func() {
+		silence := time.Duration(c.silence.Swap(0))
+		for _, a := range c.allocs {
+			// The client was frozen, or the machine was suspended, when the deadline passed.
+			if after := stopsAfter(a); after > 0 && silence >= after {
+				a.stopCutOff()
+			}
+		}
 		c.contactAt = max(c.contactAt, sent)
 		c.visiting.all()
+	})
+}
+
+// StoppedByWatchdog posts that the watchdog of this client has killed tasks of an allocation, which it
+// does while the client is frozen. It is no error if the core has taken the same note before.
+func (c *Core) StoppedByWatchdog(s guard.Stopped) {
+	c.inbox.post(func() {
+		if a := c.alloc(s.Alloc); a != nil {
+			stoppedByWatchdog(a, &s)
+		}
 	})
 }
 

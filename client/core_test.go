@@ -136,7 +136,7 @@ func TestCore_idle(t *testing.T) {
 	must.EqOp(t, 1<<63-1, steps)
 	// Heartbeats and answers without changes need no step. The next step handles them.
 	for range 100 {
-		n.core.Contact(n.boot)
+		n.core.Contact(n.boot, n.boot)
 		n.index++
 		n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index})
 	}
@@ -497,13 +497,39 @@ func TestCore_serversAway(t *testing.T) {
 	n.run(time.Second)
 	n.silent = true
 	n.run(50 * time.Second)
-	n.core.Contact(n.boot)
+	n.core.Contact(n.boot, n.boot)
 	n.run(50 * time.Second)
 	must.Len(t, 2, n.live(""))
 	n.run(time.Hour)
 	must.Len(t, 1, n.live(""))
 	n.silent = false
 	reaches(n, "a", cluster.ClientComplete, time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+}
+
+// A client is frozen while the deadline passes, and its task is killed meanwhile. When it continues, the
+// servers answer its heartbeat before it has made a step. It stops the allocation as a client that was
+// not frozen, because the servers may have confirmed the end. Bug: it restarted the task like a crash.
+func TestCore_frozenWhileServersAreAway(t *testing.T) {
+	n := newNode(t)
+	a := allocation("a", mainTask("web"), mainTask("killed"))
+	a.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
+	n.place(a)
+	n.place(allocation("b", mainTask("web")))
+	previous := n.boot
+	for range 20 { // heartbeats that no step takes at once
+		n.run(10 * time.Second)
+		n.core.Contact(previous, n.boot)
+		previous = n.boot
+	}
+	must.Len(t, 3, n.live(""))
+	n.boot += time.Hour
+	n.core.Contact(previous, n.boot)
+	n.core.Contact(n.boot, n.boot+1)
+	n.exit(n.live("killed")[0], 137, 9)
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
+	must.EqOp(t, "Received, Started, Terminated, Not Restarting", n.eventsOf("a", "killed"))
+	must.EqOp(t, "Received, Started, Killing, Terminated, Killed", n.eventsOf("a", "web"))
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 

@@ -11,8 +11,8 @@ import (
 // watchdogEvent is the type of the event of a task that a watchdog has stopped.
 const watchdogEvent = "Watchdog"
 
-// stoppedByWatchdog continues the stop of an allocation that the watchdog of an earlier client has
-// started. Tasks that still run get the rest of their kill timeout. The note of the watchdog stays
+// stoppedByWatchdog continues the stop of an allocation that a watchdog has started: that of an earlier
+// client, or that of this client while it was frozen. Tasks that still run get the rest of their kill timeout. The note of the watchdog stays
 // until the allocation has ended, so later clients get it again.
 func stoppedByWatchdog(a *allocRunner, s *guard.Stopped) {
 	if a.rec.Ended {
@@ -35,7 +35,7 @@ func stoppedByWatchdog(a *allocRunner, s *guard.Stopped) {
 		}
 	}
 	if noted {
-		a.core.options.Logger.Warn("the watchdog has stopped an allocation while no client ran", "alloc", a.id(), "why", s.Reason())
+		a.core.options.Logger.Warn("the watchdog has stopped an allocation", "alloc", a.id(), "why", s.Reason())
 	}
 }
 

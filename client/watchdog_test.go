@@ -45,6 +45,15 @@ func TestCore_watchdogStops(t *testing.T) {
 		must.GreaterEq(t, signalAt+5*time.Second, ignores.killed, must.Sprint("the whole kill timeout"))
 		must.Less(t, signalAt+7*time.Second, ignores.killed, must.Sprint("and not a second one"))
 	})
+	t.Run("the client was frozen", func(t *testing.T) {
+		n := begin(t)
+		for _, s := range append(n.stopped, n.stopped[0]) {
+			n.core.StoppedByWatchdog(s)
+		}
+		n.exit(n.live("ignores")[0], 137, 9)
+		reaches(n, "a", cluster.ClientComplete, time.Minute)
+		must.EqOp(t, "Received, Started, Watchdog, Terminated, Killed", n.eventsOf("a", "ignores"))
+	})
 	t.Run("the machine has restarted", func(t *testing.T) {
 		n := begin(t)
 		n.bootID, n.boot = "boot-2", time.Minute

@@ -7,6 +7,16 @@ import "time"
 // must use the same value.
 const StopMarginOfNode = time.Minute
 
+// KillMarginOfNode is how long after the stop time the watchdog of a node kills the tasks that a client
+// which lives has not stopped, because the client or its driver hangs. The servers rely on this kill:
+//
+//	contact + StopOnClientAfter + stop time + KillMarginOfNode
+//	  < away since + StopOnClientAfter + stop time + StopMarginOfNode
+//
+// The servers notice later that a node is away than its client has sent the last answered heartbeat.
+// So the difference of the margins is what remains for differences of clocks, and for the kill.
+const KillMarginOfNode = 10 * time.Second
+
 // Unconfirmed reports whether the allocation counts as ended although its tasks may run: the servers
 // gave it up as lost, its client has not reported its end, and no entry has confirmed it.
 func (a *Allocation) Unconfirmed() bool {

@@ -15,7 +15,9 @@ type Guard struct {
 	After time.Duration
 	// Delay is the time between the deadline and the stop of the first phase.
 	Delay time.Duration
-	Tasks []Task
+	// StopTime is how long a client may take to stop all tasks, after the deadline.
+	StopTime time.Duration
+	Tasks    []Task
 }
 
 // Task is a task of a [Guard].
@@ -39,10 +41,10 @@ func Of(a *cluster.Allocation, holdLimit time.Duration) (Guard, bool) {
 	if group == nil || group.Disconnect.StopOnClientAfter <= 0 {
 		return Guard{}, false
 	}
-	g := Guard{Alloc: a.ID, After: group.Disconnect.StopOnClientAfter, Delay: group.ShutdownDelay}
+	g := Guard{Alloc: a.ID, After: group.Disconnect.StopOnClientAfter, Delay: group.ShutdownDelay, StopTime: group.StopTime()}
 	holds := func(t *cluster.Task) bool { return t != nil && t.CSIPlugin != nil }
 	if slices.ContainsFunc(group.Tasks, holds) {
-		g.Delay = later(g.Delay, holdLimit)
+		g.Delay, g.StopTime = later(g.Delay, holdLimit), later(g.StopTime, holdLimit)
 	}
 	for _, t := range group.Tasks {
 		if t != nil {

@@ -17,12 +17,12 @@ const second = time.Second
 
 // one is the guard of an allocation with one task: 60 s without servers, 5 s of kill timeout.
 func one(alloc cluster.AllocID) guard.Guard {
-	return guard.Guard{Alloc: alloc, After: 60 * second, Tasks: []guard.Task{{Name: "main", Phase: cluster.StopMain, KillTimeout: 5 * second}}}
+	return guard.Guard{Alloc: alloc, After: 60 * second, StopTime: 5 * second, Tasks: []guard.Task{{Name: "main", Phase: cluster.StopMain, KillTimeout: 5 * second}}}
 }
 
 // phases is the guard of an allocation with a task of each phase.
 func phases() guard.Guard {
-	g := guard.Guard{Alloc: "a", After: 60 * second, Delay: 2 * second}
+	g := guard.Guard{Alloc: "a", After: 60 * second, Delay: 2 * second, StopTime: 46 * second}
 	for phase, name := range []string{"leader", "main", "sidecar", "poststop"} {
 		g.Tasks = append(g.Tasks, guard.Task{Name: name, Phase: cluster.StopPhase(phase), ShutdownDelay: second, KillTimeout: 10 * second})
 	}
@@ -80,8 +80,20 @@ func TestWatch(t *testing.T) {
 		acts   []string
 		over   bool
 	}{
-		"the client lives, and nothing stops after any time": {
-			[]event{put(0, one("a")), contact(0, 1)}, 100_000, nil, false,
+		"the client lives: nothing stops before it must have stopped everything": {
+			[]event{put(0, one("a")), put(0, phases()), contact(0, 1)}, 116, nil, false,
+		},
+		"the client hangs: what it has not stopped is killed, in no order and without a signal": {
+			[]event{put(0, phases()), contact(0, 1), ended(118, "leader"), ended(118, "main"), ended(118, "sidecar")}, 118,
+			[]string{"117 kill a/leader", "117 kill a/main", "117 kill a/sidecar", "117 kill a/poststop", "118 kill a/poststop"}, false,
+		},
+		"a client that was frozen reaches the servers: what it starts later is killed at the next deadline": {
+			[]event{put(0, one("a")), contact(0, 1), ended(77, "main"), contact(100, 99)}, 175,
+			[]string{"76 kill a/main", "174 kill a/main", "175 kill a/main"}, false,
+		},
+		"a client that was frozen dies: what it has started since is stopped": {
+			[]event{put(0, one("a")), contact(0, 1), ended(77, "main"), gone(80), ended(81, "main")}, 1000,
+			[]string{"76 kill a/main", "80 signal a/main", "80 kill a/main"}, true,
 		},
 		"the deadline counts from the last heartbeat": {
 			[]event{put(0, one("a")), contact(0, 1), contact(40, 39), gone(41), ended(100, "main")}, 1000,
@@ -103,7 +115,7 @@ func TestWatch(t *testing.T) {
 			[]string{"64 signal a/main", "66 kill a/main", "67 kill a/main"}, true,
 		},
 		"a suspended machine wakes up late": {
-			[]event{put(0, one("a")), contact(0, 1), gone(5000), ended(5001, "main")}, 6000,
+			[]event{put(5000, one("a")), contact(5000, 1), gone(5000), ended(5001, "main")}, 6000,
 			[]string{"5000 signal a/main", "5000 kill a/main"}, true,
 		},
 		"a task without processes is not killed": {
@@ -127,7 +139,7 @@ func TestWatch(t *testing.T) {
 			}, false,
 		},
 		"all phases are late": {
-			[]event{put(0, phases()), contact(0, 1), gone(500)}, 500,
+			[]event{put(500, phases()), contact(500, 1), gone(500)}, 500,
 			[]string{
 				"500 signal a/leader", "500 kill a/leader", "500 signal a/main", "500 kill a/main",
 				"500 signal a/sidecar", "500 kill a/sidecar", "500 signal a/poststop", "500 kill a/poststop",
@@ -186,6 +198,65 @@ func TestWatch_endsWithinTheStopTime(t *testing.T) {
 	})
 }
 
+// The servers rely on the end of a task after StopTimeOn and a margin. By then a watchdog has killed what
+// a frozen client has left, with most of the margin to spare. A client that stops its tasks in order has
+// its whole time for that.
+func TestWatch_killsBeforeTheServersConfirm(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		wait := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(0, 900).Draw(t, "s")) * second })
+		node := &cluster.Node{HoldLimit: wait.Draw(t, "hold"), VolumeAllowance: wait.Draw(t, "allowance")}
+		group := &cluster.TaskGroup{Name: "g", ShutdownDelay: wait.Draw(t, "delay"), Disconnect: cluster.DisconnectStrategy{StopOnClientAfter: wait.Draw(t, "after") + 1}}
+		for i := range rapid.IntRange(1, 3).Draw(t, "tasks") {
+			task := &cluster.Task{Name: fmt.Sprint(i), ShutdownDelay: wait.Draw(t, "shutdown"), KillTimeout: wait.Draw(t, "timeout")}
+			if hook := rapid.SampledFrom([]cluster.Hook{"", cluster.HookPoststart, cluster.HookPoststop}).Draw(t, "hook"); hook != "" && i > 0 {
+				task.Lifecycle = &cluster.Lifecycle{Hook: hook}
+			}
+			group.Tasks = append(group.Tasks, task)
+		}
+		if rapid.Bool().Draw(t, "plugin") {
+			group.Tasks[0].StoragePlugin, group.Tasks[0].CSIPlugin = true, &cluster.CSIPlugin{ID: "disks"}
+		}
+		a := &cluster.Allocation{ID: "a", TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{group}}}
+		g, guarded := guard.Of(a, node.HoldLimit)
+		must.True(t, guarded)
+		contact := wait.Draw(t, "contact") + 1
+		w := &guard.Watch{}
+		w.Put(g)
+		w.Contact(contact)
+		acts, killAt := w.Step(0)
+		must.SliceEmpty(t, acts)
+		acts, _ = w.Step(killAt)
+		must.Len(t, len(g.Tasks), acts)
+		booted := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+		confirmed := cluster.StoppedByNodeAt(a, booted.Add(contact), a.StopTimeOn(node)).Sub(booted)
+		must.LessEq(t, confirmed-45*second, killAt)
+		must.GreaterEq(t, contact+g.After+a.StopTime()+cluster.KillMarginOfNode, killAt)
+	})
+}
+
+// While heartbeats are answered, a watchdog does not wake up by itself. It wakes up once when they are not.
+func TestWatch_wakeUps(t *testing.T) {
+	t.Parallel()
+	w := &guard.Watch{}
+	w.Put(one("a"))
+	w.Put(one("b"))
+	for now := time.Duration(1); now < 3600*second; now += 10 * second {
+		w.Contact(now)
+		acts, wakeAt := w.Step(now)
+		must.SliceEmpty(t, acts)
+		must.EqOp(t, now+75*second, wakeAt)
+	}
+	_, wakeAt := w.Step(3600 * second)
+	acts, _ := w.Step(wakeAt)
+	must.Len(t, 2, acts)
+	w.Ended("a", "main")
+	w.Ended("b", "main")
+	acts, wakeAt = w.Step(wakeAt)
+	must.SliceEmpty(t, acts)
+	must.EqOp(t, guard.Never, wakeAt)
+}
+
 func TestOf(t *testing.T) {
 	t.Parallel()
 	group := &cluster.TaskGroup{Name: "g", ShutdownDelay: second, Tasks: []*cluster.Task{
@@ -198,7 +269,7 @@ func TestOf(t *testing.T) {
 	g, guarded := guard.Of(a, time.Hour)
 	must.True(t, guarded)
 	expected := guard.Guard{
-		Alloc: "a", After: 60 * second, Delay: second,
+		Alloc: "a", After: 60 * second, Delay: second, StopTime: 6 * second,
 		Tasks: []guard.Task{{Name: "main", Phase: cluster.StopMain, Signal: "SIGTERM", KillTimeout: 5 * second}},
 	}
 	must.Eq(t, expected, g)
@@ -210,6 +281,7 @@ func TestOf(t *testing.T) {
 	group.Tasks[0].CSIPlugin = &cluster.CSIPlugin{ID: "disks"}
 	g, _ = guard.Of(a, time.Hour)
 	must.Eq(t, time.Hour+second, g.Delay, must.Sprint("a storage plugin waits for volumes"))
+	must.Eq(t, time.Hour+6*second, g.StopTime)
 	a.TaskGroup = "other"
 	_, guarded = guard.Of(a, time.Hour)
 	must.False(t, guarded)

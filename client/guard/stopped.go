@@ -7,14 +7,15 @@ import (
 )
 
 // Stopped states that a watchdog has stopped tasks of an allocation. The watchdog writes it to the
-// disk for the next client, before it sends the first signal.
+// disk before it sends the first signal. The next client reads it, or a client that was frozen.
 type Stopped struct {
 	Alloc cluster.AllocID
 	// BootID names the boot to which the times belong.
 	BootID string
 	// After is the group's StopOnClientAfter.
 	After time.Duration
-	// Signals are the tasks that got their kill signal, with the time. They had processes.
+	// Signals are the tasks that got their kill signal, or SIGKILL without one, with the time. They had
+	// processes.
 	Signals map[string]time.Duration
 }
 

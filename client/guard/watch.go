@@ -15,7 +15,8 @@ const killInterval = time.Second
 // use.
 type Watch struct {
 	contact time.Duration
-	gone    bool
+	// gone: the client is dead.
+	gone bool
 	// guarded are sorted by allocation.
 	guarded []*guarded
 }
@@ -34,7 +35,7 @@ type guarded struct {
 type task struct {
 	Task
 	signalled, ended bool
-	// killAt is when the task is killed next.
+	// killAt is when the task is killed next. While the client lives, zero means at once.
 	killAt time.Duration
 }
 
@@ -52,13 +53,19 @@ type Act struct {
 // Put guards an allocation. It replaces an earlier guard of the allocation.
 func (w *Watch) Put(g Guard) {
 	n := &guarded{Guard: g}
-	for _, t := range g.Tasks {
-		n.tasks = append(n.tasks, task{Task: t})
-	}
+	n.reset()
 	if i, found := w.find(g.Alloc); found {
 		w.guarded[i] = n
 	} else {
 		w.guarded = slices.Insert(w.guarded, i, n)
+	}
+}
+
+// reset forgets what was stopped: a client that lives may have started other processes since.
+func (g *guarded) reset() {
+	g.tasks, g.phase, g.began = nil, 0, 0
+	for _, t := range g.Tasks {
+		g.tasks = append(g.tasks, task{Task: t})
 	}
 }
 
@@ -76,15 +83,30 @@ func (w *Watch) find(alloc cluster.AllocID) (int, bool) {
 }
 
 // Contact states that the servers have answered a heartbeat that was sent at a time.
-func (w *Watch) Contact(sent time.Duration) { w.contact = max(w.contact, sent) }
+func (w *Watch) Contact(sent time.Duration) {
+	if sent > w.contact {
+		w.contact = sent
+		w.reset()
+	}
+}
 
 // Gone states that the client is dead. It never comes back: the next client has another Watch.
-func (w *Watch) Gone() { w.gone = true }
+func (w *Watch) Gone() {
+	w.gone = true
+	w.reset()
+}
+
+func (w *Watch) reset() {
+	for _, g := range w.guarded {
+		g.reset()
+	}
+}
 
 // Over reports whether nothing is left to guard.
 func (w *Watch) Over() bool { return len(w.guarded) == 0 }
 
-// Ended states that a task has no process. Without a client no process of it can start.
+// Ended states that a task has no process, and that its control group is removed. No process of it can
+// start before the next contact.
 func (w *Watch) Ended(alloc cluster.AllocID, name string) {
 	i, found := w.find(alloc)
 	if !found {
@@ -101,19 +123,39 @@ func (w *Watch) Ended(alloc cluster.AllocID, name string) {
 // calls are harmless.
 func (w *Watch) Step(now time.Duration) (acts []Act, wakeAt time.Duration) {
 	wakeAt = Never
-	if !w.gone {
-		return nil, wakeAt
-	}
 	for _, g := range w.guarded {
 		deadline := later(w.contact, g.After)
-		if now < deadline {
-			wakeAt = min(wakeAt, deadline)
+		begins, step := deadline, g.step
+		if !w.gone {
+			begins, step = later(later(deadline, g.StopTime), cluster.KillMarginOfNode), g.kill
+		}
+		if now < begins {
+			wakeAt = min(wakeAt, begins)
 			continue
 		}
-		due, at := g.step(deadline, now)
+		due, at := step(deadline, now)
 		acts, wakeAt = append(acts, due...), min(wakeAt, at)
 	}
-	w.guarded = slices.DeleteFunc(w.guarded, (*guarded).over)
+	if w.gone { // a client that lives removes its guards
+		w.guarded = slices.DeleteFunc(w.guarded, (*guarded).over)
+	}
+	return acts, wakeAt
+}
+
+// kill kills what a client that lives has not stopped in time.
+func (g *guarded) kill(_, now time.Duration) (acts []Act, wakeAt time.Duration) {
+	wakeAt = Never
+	for i := range g.tasks {
+		t := &g.tasks[i]
+		if t.ended {
+			continue
+		}
+		if now >= t.killAt {
+			t.killAt = later(now, killInterval)
+			acts = append(acts, Act{Alloc: g.Alloc, Task: t.Task, After: g.After, Kill: true})
+		}
+		wakeAt = min(wakeAt, t.killAt)
+	}
 	return acts, wakeAt
 }
 

@@ -204,7 +204,7 @@ func TestTasks_startWithDevices(t *testing.T) {
 	must.NoError(t, err)
 	t.Cleanup(func() { must.NoError(t, dirs.Close()) })
 	self := &cluster.Node{ID: "n", Name: "n"}
-	ts := &tasks{node: func() *cluster.Node { return self }, dirs: dirs, rotates: func(string) bool { return true }, logs: newLogs(t.Context(), keeper.Command{}, quiet()), logger: quiet()}
+	ts := &tasks{node: func() *cluster.Node { return self }, mayStart: func(*cluster.Allocation) error { return nil }, dirs: dirs, rotates: func(string) bool { return true }, logs: newLogs(t.Context(), keeper.Command{}, quiet()), logger: quiet()}
 	task := &cluster.Task{Name: "web", Driver: "d", Env: map[string]string{"TOYS": "mine", "OTHER": "x"}}
 	alloc := &cluster.Allocation{ID: "a", TaskGroup: "g", JobID: "j", Job: &cluster.Job{ID: "j", TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{task}}}}}
 	must.NoError(t, ts.build(alloc))

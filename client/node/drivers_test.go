@@ -311,7 +311,7 @@ func TestShell_boundedCalls(t *testing.T) {
 		var p posted
 		one := newDouble()
 		d := driversOf(&p, 2, one)
-		s := &shell{life: t.Context(), drivers: d, logger: quiet()}
+		s := &shell{life: t.Context(), drivers: d, guards: &guards{}, logger: quiet()}
 		must.NoError(t, launched(t.Context(), d, "d").Err)
 		ref := client.TaskRef{Driver: "d", Generation: 1}
 		var mu sync.Mutex
@@ -348,7 +348,7 @@ func TestShell_hangingCalls(t *testing.T) {
 		var p posted
 		one := newDouble()
 		d := driversOf(&p, 1, one)
-		s := &shell{life: t.Context(), drivers: d, tasks: &tasks{dirs: new(allocdir.Folders), logs: newLogs(t.Context(), keeper.Command{}, quiet())}, logger: quiet()}
+		s := &shell{life: t.Context(), drivers: d, guards: &guards{}, tasks: &tasks{dirs: new(allocdir.Folders), logs: newLogs(t.Context(), keeper.Command{}, quiet())}, logger: quiet()}
 		must.NoError(t, launched(t.Context(), d, "d").Err)
 		ref := client.TaskRef{Driver: "d", Generation: 1}
 		began := time.Now()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -33,6 +34,8 @@ type guards struct {
 	options   watchdog.Options // without contact and guards
 	holdLimit time.Duration
 	logger    *slog.Logger
+	// stopped passes a note of the watchdog to the core.
+	stopped func(guard.Stopped)
 	// changes has no capacity: keep has taken a change when its send returns.
 	changes chan guardChange
 	// heartbeat has capacity 1. It holds a value if contact has changed.
@@ -112,14 +115,41 @@ func (g *guards) change(ctx context.Context, one guard.Guard) error {
 	}
 }
 
-// answered takes the time at which an answered heartbeat was sent. It does not wait.
-func (g *guards) answered(sent time.Duration) {
+// answered takes the time at which an answered heartbeat was sent, and returns the last such time
+// before. It does not wait.
+func (g *guards) answered(sent time.Duration) (previous time.Duration) {
 	g.mu.Lock()
+	previous = g.contact
 	g.contact = max(g.contact, sent)
 	g.mu.Unlock()
 	select {
 	case g.heartbeat <- struct{}{}:
 	default: // keep sends the newest time
+	}
+	return previous
+}
+
+// mayStart returns an error if a task of the allocation must not start, because no server has answered for
+// too long. The client calls it when the control group of the task exists. A client that was frozen before
+// the call gets the error, and one that is frozen after the call finds that its watchdog has removed the
+// group. So no task starts after the time at which the servers rely on its end.
+func (g *guards) mayStart(alloc *cluster.Allocation) error {
+	one, guarded := g.of(alloc)
+	if guarded && bootclock.Now()-g.newest() >= one.After {
+		return fmt.Errorf("no server has answered the client for %s", one.After)
+	}
+	return nil
+}
+
+// ended passes the note of the watchdog to the core before the end of a task: the watchdog has killed
+// the task while this client was frozen.
+func (g *guards) ended(alloc cluster.AllocID) {
+	note, err := watchdog.Note(g.options.Dir, alloc)
+	switch {
+	case err != nil:
+		g.logger.Warn("the client cannot read why the watchdog has stopped an allocation", "alloc", alloc, "error", err)
+	case note != nil:
+		g.stopped(*note)
 	}
 }
 

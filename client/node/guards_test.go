@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -10,10 +11,12 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/watchdog"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 )
 
@@ -94,7 +97,7 @@ func TestNode_noWatchdog(t *testing.T) {
 // then.
 func (w *world) watchdogOptions(contact, after time.Duration) watchdog.Options {
 	w.Helper()
-	one := guard.Guard{Alloc: w.id, After: after, Tasks: []guard.Task{
+	one := guard.Guard{Alloc: w.id, After: after, StopTime: time.Minute, Tasks: []guard.Task{
 		{Name: "t", Group: groupName(w.id, "t"), Phase: cluster.StopMain, Signal: "SIGTERM", KillTimeout: time.Minute},
 	}}
 	return watchdog.Options{
@@ -143,4 +146,50 @@ func (w *world) notes() int {
 	notes, err := watchdog.Notes(filepath.Join(w.config.DataDir, watchdogDir))
 	must.NoError(w, err)
 	return len(notes)
+}
+
+// The watchdog kills a task of a client that is frozen. The client continues, reports why the task ended,
+// and does not restart it. The servers have answered it shortly before, so no deadline is the reason. Bug:
+// the client restarted the task like one that has crashed.
+func TestNode_killedByTheWatchdog(t *testing.T) {
+	t.Parallel()
+	w, _, _ := newRawExec(t, "exec sleep 600", mayStop(time.Hour))
+	group, err := w.node.shell.tasks.group(w.id, "t")
+	must.NoError(t, err)
+	note := fmt.Sprintf(`{"Alloc":%q,"After":1000000,"Signals":{"t":%d}}`, w.id, bootclock.Now())
+	must.NoError(t, os.WriteFile(filepath.Join(w.config.DataDir, watchdogDir, string(w.id)+".stopped"), []byte(note), 0o600))
+	must.NoError(t, group.Kill(t.Context()))
+	w.awaitStatus(w.id, cluster.ClientComplete)
+	var events []string
+	w.servers.set(func() {
+		for _, e := range w.servers.reported[w.id].TaskStates.Tasks[0].Events {
+			events = append(events, e.Type)
+		}
+	})
+	must.SliceContains(t, events, "Watchdog")
+	must.SliceNotContains(t, events, "Restarting")
+	w.eventually("the note is removed", func() bool { return w.notes() == 0 })
+	w.stopRawExec()
+}
+
+// A client that was frozen before the start of a task does not start it after the deadline.
+func TestGuards_mayStart(t *testing.T) {
+	t.Parallel()
+	groups, err := cgroup.Find("/")
+	must.NoError(t, err)
+	if groups.Kind() == "none" {
+		t.Skip("needs control groups")
+	}
+	g := newGuards(Options{Config: &config.Config{}}, t.TempDir(), groups, 0, nil, quiet())
+	alloc := func(after time.Duration) *cluster.Allocation {
+		group := &cluster.TaskGroup{Name: "g", Tasks: []*cluster.Task{{Name: "t"}}, Disconnect: cluster.DisconnectStrategy{StopOnClientAfter: after}}
+		return &cluster.Allocation{ID: "a", TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{group}}}
+	}
+	must.NoError(t, g.mayStart(alloc(time.Hour)))
+	must.NoError(t, g.mayStart(alloc(0)))
+	must.ErrorContains(t, g.mayStart(alloc(1)), "no server has answered the client for 1ns")
+	heartbeat := bootclock.Now() + time.Hour
+	must.Positive(t, g.answered(heartbeat))
+	must.NoError(t, g.mayStart(alloc(1)))
+	must.EqOp(t, heartbeat, g.answered(heartbeat+1), must.Sprint("the last heartbeat before"))
 }

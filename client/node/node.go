@@ -114,8 +114,7 @@ func (n *Node) keepTrust(ctx context.Context) {
 // answered passes an answered heartbeat to the core and to the watchdog, and writes it to the disk for
 // the next client.
 func (n *Node) answered(sent time.Duration) {
-	n.core.Contact(sent)
-	n.shell.guards.answered(sent)
+	n.core.Contact(n.shell.guards.answered(sent), sent)
 	if err := n.home.noteContact(func(c *lastContact) { c.BootID, c.Sent = n.bootID, sent }); err == nil {
 		n.contactFailures.over()
 	} else if n.contactFailures.isNew(err) {

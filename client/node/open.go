@@ -196,6 +196,7 @@ func (n *Node) connect(core *client.Core, happen *events) {
 	n.core, happen.pluginEvents, n.shell.storage.events = core, core, core
 	n.shell.storage.restartTask = core.Operator().Restart
 	n.shell.contact.answered, n.shell.contact.receive = n.answered, core.Servers
+	n.shell.guards.stopped = core.StoppedByWatchdog
 	n.shell.contact.foreign = core.Foreign
 	// The first registration has the devices of the earlier client. Otherwise they would vanish until
 	// their plugins have started.
@@ -216,6 +217,7 @@ func (n *Node) newTasks(life context.Context, o Options, dirs *allocdir.Folders,
 func (n *Node) takeWatchdog(ctx context.Context, o Options, groups cgroup.Hierarchies, records []*client.Record) ([]guard.Stopped, error) {
 	dir := n.home.file(watchdogDir)
 	n.shell.guards = newGuards(o, dir, groups, n.home.contact(n.bootID), records, n.logger)
+	n.shell.tasks.mayStart = n.shell.guards.mayStart
 	n.shell.guards.take(ctx)
 	n.closers = append(n.closers, func() error {
 		n.shell.guards.release()

@@ -197,7 +197,11 @@ func (s *shell) Wait(task client.TaskRef, reply func(driver.ExitResult, error)) 
 		if err != nil {
 			return driver.ExitResult{}, err
 		}
-		return i.Wait(s.life, task.ID)
+		exit, err := i.Wait(s.life, task.ID)
+		if err == nil {
+			s.guards.ended(task.Alloc)
+		}
+		return exit, err
 	}, reply)
 }
 

@@ -76,6 +76,9 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	if err != nil {
 		return fail(driver.Recoverable, err)
 	}
+	if err := t.mayStart(alloc); err != nil {
+		return fail(driver.Recoverable, err)
+	}
 	paths, err := t.logs.begin(ctx, d, t.rotates(ref.Driver), t.logOf(alloc.ID, task.Name), task.Logs())
 	if err != nil {
 		return fail(driver.Recoverable, fmt.Errorf("the log of the task: %w", err))

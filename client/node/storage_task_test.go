@@ -50,7 +50,7 @@ func TestStorage_whatThePluginSees(t *testing.T) {
 				w := newStorageWorld(t)
 				w.volumes = t.TempDir()
 				self := &cluster.Node{ID: "n", Name: "n"}
-				ts := &tasks{node: func() *cluster.Node { return self }, dirs: dirs, storage: w.storagePlugins, rotates: func(string) bool { return true }, logs: newLogs(t.Context(), keeper.Command{}, quiet()), logger: quiet()}
+				ts := &tasks{node: func() *cluster.Node { return self }, mayStart: func(*cluster.Allocation) error { return nil }, dirs: dirs, storage: w.storagePlugins, rotates: func(string) bool { return true }, logs: newLogs(t.Context(), keeper.Command{}, quiet()), logger: quiet()}
 				test.config.ID = "disks"
 				task := &cluster.Task{Name: "plugin", Driver: "d", CSIPlugin: &test.config}
 				alloc := &cluster.Allocation{ID: "a", TaskGroup: "g", JobID: "j", Job: &cluster.Job{ID: "j", TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{task}}}}}

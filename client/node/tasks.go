@@ -41,7 +41,9 @@ type tasks struct {
 	shims string
 	// rotates reports whether a driver writes logs itself.
 	rotates func(driver string) bool
-	logger  *slog.Logger
+	// mayStart returns an error if a task of the allocation must not start any more.
+	mayStart func(*cluster.Allocation) error
+	logger   *slog.Logger
 }
 
 // newTaskID returns a new id that the node has never used, in the format of the reference. The

@@ -111,7 +111,7 @@ func (d *dog) step(ctx context.Context) (wakeAt time.Duration) {
 }
 
 // act signals or kills a task. If the task has no process, act removes its control group. A driver
-// that still works on a start, which the dead client has requested, then cannot finish it.
+// that still works on a start, which the client has requested before, then cannot finish it.
 func (d *dog) act(ctx context.Context, a guard.Act) error {
 	group, err := d.groups.Open(a.Task.Group)
 	if err != nil {
@@ -128,12 +128,12 @@ func (d *dog) act(ctx context.Context, a guard.Act) error {
 		d.watch.Ended(a.Alloc, a.Task.Name)
 		return nil
 	}
+	d.note(a)
 	if a.Kill {
 		d.logger.Info("the watchdog kills a task", "alloc", string(a.Alloc), "task", a.Task.Name)
 		return group.Kill(ctx)
 	}
 	d.logger.Info("no client has reached a server for too long; the watchdog sends a task its kill signal", "alloc", string(a.Alloc), "task", a.Task.Name, "after", a.After)
-	d.note(a)
 	go func() { // it ends with the task, or with this process
 		if err := group.Wait(ctx); err != nil {
 			d.logger.Error("the watchdog cannot wait for the end of a task", "alloc", string(a.Alloc), "task", a.Task.Name, "error", err)
@@ -154,15 +154,18 @@ func killSignal(t guard.Task) unix.Signal {
 	return unix.SIGINT
 }
 
-// note writes for the next client that a task is stopped.
+// note writes for the next client, or for a client that was frozen, that a task is stopped.
 func (d *dog) note(a guard.Act) {
 	s := d.notes[a.Alloc]
 	if s == nil {
 		s = &guard.Stopped{Alloc: a.Alloc, BootID: d.bootID, After: a.After, Signals: map[string]time.Duration{}}
 		d.notes[a.Alloc] = s
 	}
+	if _, noted := s.Signals[a.Task.Name]; noted {
+		return
+	}
 	s.Signals[a.Task.Name] = bootclock.Now()
 	if err := writeNote(d.dir, s); err != nil {
-		d.logger.Error("the note on a stopped allocation could not be written; the next client cannot report why it stopped", "alloc", string(a.Alloc), "error", err)
+		d.logger.Error("the note on a stopped allocation could not be written; no client can report why it stopped", "alloc", string(a.Alloc), "error", err)
 	}
 }

@@ -28,7 +28,7 @@ func (m message) check() error {
 	if g == nil {
 		return nil
 	}
-	if g.Alloc == "" || g.After <= 0 || g.Delay < 0 {
+	if g.Alloc == "" || g.After <= 0 || g.Delay < 0 || g.StopTime < 0 {
 		return fmt.Errorf("the guard of allocation %q has no name or no positive time", g.Alloc)
 	}
 	for _, t := range g.Tasks {

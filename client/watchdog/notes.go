@@ -35,6 +35,22 @@ func writeNote(dir string, s *guard.Stopped) error {
 	return os.Rename(path+".new", path)
 }
 
+// Note returns what watchdogs have stopped of an allocation, or nil if they have stopped nothing.
+func Note(dir string, alloc cluster.AllocID) (*guard.Stopped, error) {
+	content, err := os.ReadFile(notePath(dir, alloc))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the note of the watchdog: %w", err)
+	}
+	s, err := parseNote(content)
+	if err != nil {
+		return nil, fmt.Errorf("read the note of the watchdog: %w", err)
+	}
+	return &s, nil
+}
+
 // Notes returns what watchdogs have stopped, by allocation. The folder need not exist. A damaged
 // note is removed: it only explains an end.
 func Notes(dir string) ([]guard.Stopped, error) {

@@ -65,13 +65,14 @@ func client(dir, after string, groups []string) int {
 	return 1
 }
 
-// newGuard is the guard of an allocation with one task, which gets SIGTERM and 100 ms.
+// newGuard is the guard of an allocation with one task, which gets SIGTERM and 100 ms. A client that lives
+// may take any time to stop it.
 func newGuard(alloc, group, after string) guard.Guard {
 	d, err := time.ParseDuration(after)
 	if err != nil {
 		panic(err)
 	}
-	return guard.Guard{Alloc: cluster.AllocID(alloc), After: d, Tasks: []guard.Task{
+	return guard.Guard{Alloc: cluster.AllocID(alloc), After: d, StopTime: guard.Never, Tasks: []guard.Task{
 		{Name: "main", Group: group, Phase: cluster.StopMain, Signal: "SIGTERM", KillTimeout: 100 * time.Millisecond},
 	}}
 }
@@ -252,6 +253,40 @@ func TestWatchdog_ARenewedDeadline(t *testing.T) {
 	for _, n := range notes {
 		must.Greater(t, heartbeat, n.Signals["main"])
 	}
+}
+
+// A client lives and does nothing. The watchdog kills what has processes, writes a note, and removes the
+// control groups. After an answered heartbeat it does not kill what the client starts.
+func TestWatchdog_KillsTheTasksOfAFrozenClient(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	bad, badTask := m.task("bad", stubborn)
+	g := newGuard("a", bad.Name(), "1ns")
+	g.StopTime = 0
+	contact := max(1, bootclock.Now()-cluster.KillMarginOfNode+300*time.Millisecond) // the boot may be recent
+	p := m.start(contact, g)
+	must.NoError(t, bad.Wait(t.Context()))
+	must.Eq(t, "signal: killed", result(badTask))
+	note, err := watchdog.Note(m.dir, "a")
+	must.NoError(t, err)
+	must.NotNil(t, note)
+	must.GreaterEq(t, contact+cluster.KillMarginOfNode, note.Signals["main"])
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for { // no driver can finish a start of the frozen client
+		if _, err := os.Stat(bad.Path()); errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		<-tick.C
+	}
+	must.NoError(t, p.Contact(bootclock.Now()+time.Hour))
+	again, _ := m.task("bad", stubborn)
+	must.NoError(t, p.Contact(bootclock.Now()+2*time.Hour))
+	must.True(t, m.lives(again))
+	must.NoError(t, p.Stop())
+	none, err := watchdog.Note(m.dir, "b")
+	must.NoError(t, err)
+	must.Nil(t, none)
 }
 
 // The next client takes over: the first watchdog ends before Start returns, although it would have

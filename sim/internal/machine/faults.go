@@ -13,9 +13,29 @@ import (
 func (n *Node) KillClient() {
 	if n.run != nil {
 		recordContact(n)
-		n.run = nil
+		n.run, n.frozen, n.thawed = nil, false, false
 		n.options.Observer.Killed(n)
 		n.watchdog.gone()
+	}
+}
+
+// Freeze stops the process of the client like SIGSTOP. Its drivers, its tasks and its watchdog continue
+// to run, and so do the calls that it has made. The servers must not answer heartbeats of a frozen client.
+func (n *Node) Freeze() {
+	if n.Works() {
+		recordContact(n)
+		n.frozen = true
+		n.options.Observer.Troubled(n, TroubleFreeze, "")
+		n.watchdog.beside()
+	}
+}
+
+// Thaw continues a client that is frozen.
+func (n *Node) Thaw() {
+	if n.frozen {
+		n.options.Observer.Advanced(n) // a deadline may have passed without an event
+		n.frozen, n.thawed, n.wakeAt = false, true, n.clock.now
+		n.options.Observer.Troubled(n, TroubleFreeze, "")
 	}
 }
 

@@ -100,6 +100,39 @@ func TestNode_watchdog(t *testing.T) {
 	f.noViolations()
 }
 
+// A client is frozen, and later the servers answer it before its first step. Its watchdog has killed the
+// tasks after the time in which the client had to stop them, and the client restarts none of them.
+func TestNode_frozen(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]time.Duration{"no server answers when it continues": time.Minute, "the servers answer at once": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, nil)
+			a := three(f)
+			a.Job.TaskGroups[0].Disconnect.StopOnClientAfter = time.Minute
+			f.place(a)
+			f.run(30 * time.Second)
+			killed := time.Minute + a.StopTime() + cluster.KillMarginOfNode
+			f.cut(true)
+			f.node.Freeze()
+			pass(f, killed-time.Millisecond)
+			must.Len(t, 2, tasks(f))
+			pass(f, time.Millisecond)
+			must.Len(t, 0, tasks(f))
+			pass(f, time.Hour)
+			f.judge.Still(f.now, f.node)
+			f.node.Thaw()
+			f.run(last)
+			f.cut(false)
+			f.answer()
+			f.settle()
+			must.EqOp(t, cluster.ClientComplete, f.row("a1").ClientStatus)
+			must.Len(t, 0, tasks(f))
+			f.noViolations()
+		})
+	}
+}
+
 // pass lets time pass, and starts no client.
 func pass(f *fixture, d time.Duration) {
 	f.t.Helper()
@@ -278,7 +311,7 @@ func playRandom(t *testing.T, rng *rand.Rand, seed uint64, containers bool) {
 		odds := 5 + d.IntN(40)
 		f.fault = func(c scripted.Call) scripted.Fault { return d.fault(c, odds) }
 	}
-	end := f.disturbs(seed)
+	end, freeze := f.disturbs(seed), f.freezes(seed)
 	count := 1 + d.IntN(4)
 	for i := range count {
 		f.place(d.allocation(f, i))
@@ -286,6 +319,7 @@ func playRandom(t *testing.T, rng *rand.Rand, seed uint64, containers bool) {
 	for range 3 + d.IntN(12) {
 		f.run(d.upTo(time.Minute))
 		d.trouble(f, count)
+		freeze()
 	}
 	f.fault, f.away, f.dieAt = nil, false, 0
 	end()
@@ -301,6 +335,28 @@ func playRandom(t *testing.T, rng *rand.Rand, seed uint64, containers bool) {
 		must.True(t, a.ClientTerminal(), must.Sprintf("%s is %s", a.ID, a.ClientStatus))
 	}
 	must.SliceEmpty(t, tasks(f))
+}
+
+// freezes returns what freezes the client now and then, in every third random test.
+func (f *fixture) freezes(seed uint64) func() {
+	d := draw{rand.New(rand.NewPCG(seed, 41))}
+	return func() {
+		if seed%3 != 0 || !d.chance(4) {
+			return
+		}
+		away := f.away
+		f.freeze(d.upTo(5 * time.Minute))
+		f.cut(away)
+		f.answer()
+	}
+}
+
+// freeze freezes the client for a time. The servers do not answer it afterwards.
+func (f *fixture) freeze(d time.Duration) {
+	f.cut(true)
+	f.node.Freeze()
+	f.run(d)
+	f.node.Thaw()
 }
 
 // fault draws a fault of a call.

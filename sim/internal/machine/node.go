@@ -27,8 +27,11 @@ type Node struct {
 	equipment Equipment
 	volumes   *Volumes
 	run       *run // of the present client, or nil while none runs
-	wakeAt    time.Time
-	starts    int // counts the starts of tasks
+	// frozen: the client makes no steps and sends nothing. thawed: it was frozen, and no heartbeat of it
+	// has been answered since.
+	frozen, thawed bool
+	wakeAt         time.Time
+	starts         int // counts the starts of tasks
 	// adopting: the tasks that start now count as started long ago.
 	adopting bool
 	// contact is when the servers last answered a heartbeat in this boot, as on the disk and in the
@@ -157,6 +160,9 @@ func (n *Node) Records() []*client.Record {
 // Running reports whether a client runs.
 func (n *Node) Running() bool { return n.run != nil }
 
+// Works reports whether a client runs that is not frozen.
+func (n *Node) Works() bool { return n.run != nil && !n.frozen }
+
 // Reachable reports whether the servers answer heartbeats.
 func (n *Node) Reachable() bool { return n.options.Reachable == nil || n.options.Reachable() }
 
@@ -180,7 +186,7 @@ func (n *Node) LastContact() time.Time {
 // false if they have answered none.
 func answered(n *Node) (at time.Time, ok bool) {
 	switch {
-	case n.run == nil:
+	case !n.Works():
 		return at, false
 	case n.Reachable():
 		return n.clock.now, n.run.stepped // the first step comes before the first answer
@@ -314,13 +320,13 @@ func (n *Node) Advance(to time.Time) (wake time.Time, err error) {
 
 // due reports whether the client needs a step now.
 func due(n *Node) bool {
-	return n.run != nil && (len(n.run.core.Woken()) > 0 || !n.wakeAt.IsZero() && !n.wakeAt.After(n.clock.now))
+	return n.Works() && (len(n.run.core.Woken()) > 0 || !n.wakeAt.IsZero() && !n.wakeAt.After(n.clock.now))
 }
 
 // next is the time of the next event or step of a node, or zero.
 func next(n *Node) time.Time {
 	at := n.clock.next()
-	if n.run != nil && !n.wakeAt.IsZero() && (at.IsZero() || n.wakeAt.Before(at)) {
+	if n.Works() && !n.wakeAt.IsZero() && (at.IsZero() || n.wakeAt.Before(at)) {
 		return n.wakeAt
 	}
 	return at
@@ -328,9 +334,15 @@ func next(n *Node) time.Time {
 
 // step steps the client.
 func (n *Node) step() {
+	before := n.contact
 	if recordContact(n) {
-		n.run.core.Contact(n.contact)
+		if !n.thawed { // it has sent heartbeats since
+			before = n.contact
+		}
+		n.run.core.Contact(before, n.contact)
+		n.thawed = false
 	}
+	n.watchdog.beside()
 	select {
 	case <-n.run.core.Woken():
 	default:

@@ -116,6 +116,8 @@ const (
 	// TroubleDevices: a device plugin, which is the subject, has died, hangs, has other devices, or has
 	// answered a call wrongly or not at all.
 	TroubleDevices
+	// TroubleFreeze: the client is frozen, or continues.
+	TroubleFreeze
 	// TroubleKernel: the kernel has refused a call for a cgroup.
 	TroubleKernel
 )

@@ -281,7 +281,12 @@ func (r *run) Wait(ref client.TaskRef, reply func(driver.ExitResult, error)) {
 	if !r.begins("Wait", cgroup(ref.Alloc, ref.Task)) {
 		return
 	}
-	answer := func(e driver.ExitResult, err error) { r.answers("Wait", func() { reply(e, err) }) }
+	answer := func(e driver.ExitResult, err error) {
+		if err == nil && r.alive() && r.node.watchdog.notes[ref.Alloc] != nil {
+			r.core.StoppedByWatchdog(r.node.watchdog.read(ref.Alloc))
+		}
+		r.answers("Wait", func() { reply(e, err) })
+	}
 	d, err := r.driver(ref, scripted.CallWait)
 	if err != nil {
 		r.after(folderTime, func() { answer(driver.ExitResult{}, err) })

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 )
 
-// watchdog is the process beside the client that stops tasks when the client is dead. It makes the
-// decisions of the real watchdog, without a process of its own. Only its notes remain when the next
-// client starts.
+// watchdog is the process beside the client that stops tasks when the client is dead or frozen. It makes
+// the decisions of the real watchdog, without a process of its own. Only its notes remain when the next
+// client starts. While the servers answer the client, nothing is planned.
 type watchdog struct {
 	node  *Node
 	watch *guard.Watch
@@ -40,11 +40,16 @@ func (d *watchdog) replace() (stopped []guard.Stopped) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.notes)) {
-		note := *d.notes[id]
-		note.Signals = maps.Clone(note.Signals)
-		stopped = append(stopped, note)
+		stopped = append(stopped, d.read(id))
 	}
 	return stopped
+}
+
+// read returns the note on an allocation, which exists.
+func (d *watchdog) read(id cluster.AllocID) guard.Stopped {
+	note := *d.notes[id]
+	note.Signals = maps.Clone(note.Signals)
+	return note
 }
 
 // end ends the process.
@@ -82,9 +87,21 @@ func (d *watchdog) gone() {
 	d.step()
 }
 
+// beside counts while a client lives whose heartbeats are not answered.
+func (d *watchdog) beside() {
+	if d.node.run != nil {
+		d.watch.Contact(d.node.contact)
+		d.step()
+	}
+}
+
 // step does what is due, and plans the next step.
 func (d *watchdog) step() {
 	d.cancel()
+	if d.node.Works() && d.node.Reachable() {
+		d.cancel = func() {}
+		return
+	}
 	acts, wakeAt := d.watch.Step(d.node.boot())
 	for len(acts) > 0 {
 		for _, a := range acts {

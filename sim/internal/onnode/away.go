@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
-// noteAway records which allocations the client, or the watchdog of a dead client, must stop
+// noteAway records which allocations the client, or the watchdog of a dead or frozen client, must stop
 // because no client has reached the servers for the time that their group sets. A client has no
 // allocation without a record.
 func (j *tasks) noteAway(n *machine.Node) {
@@ -20,8 +20,8 @@ func (j *tasks) noteAway(n *machine.Node) {
 		if contact.IsZero() {
 			contact = n.LastContact()
 		}
-		if !j.now.Before(contact.Add(a.leash)) {
-			a.awayAt = j.now
+		if deadline := contact.Add(a.leash); !j.now.Before(deadline) {
+			a.awayAt = deadline
 		}
 	}
 }
@@ -32,10 +32,10 @@ const awaySlack = time.Minute
 
 // Still judges N2 in a pause without events: an allocation must stop while its node is cut off, or
 // without a client, for too long. It does not judge nodes that had trouble meanwhile. The death of
-// the client is no such trouble while no client runs. A watchdog does not reach a container.
+// the client is no such trouble while no client works. A watchdog does not reach a container.
 func (j *Judge) Still(now time.Time, n *machine.Node) {
 	j.now = now
-	if n.Running() && n.Reachable() || n.DiskFull() {
+	if n.Works() && n.Reachable() || n.DiskFull() {
 		return
 	}
 	for _, a := range j.order {
@@ -43,7 +43,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 			continue
 		}
 		for p := range n.Machine().EachLiving() {
-			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !p.Stuck && (n.Running() || !p.Contained) {
+			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !p.Stuck && (n.Works() || !p.Contained) {
 				j.find("N2 runs while its node is away", a.id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
 			}
 		}
@@ -55,7 +55,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 // missed what a watchdog has stopped, and may have started it again.
 func (j *tasks) awayExcused(n *machine.Node, a *alloc) bool {
 	from := a.awayAt.Add(-startTakes)
-	if !n.Running() {
+	if !n.Works() {
 		return j.trouble.disk.After(from)
 	}
 	return j.since.After(a.awayAt) || j.trouble.since(from)
@@ -66,7 +66,7 @@ func (j *tasks) awayExcused(n *machine.Node, a *alloc) bool {
 // record of the allocation was lost, only a driver with trouble could end it, or there was trouble
 // when the node had to stop it by itself. A watchdog does not reach a container.
 func (j *Judge) Excused(n *machine.Node, p scripted.Process) bool {
-	if stuck(n, p) || j.abandoned(&p) || n.DiskFull() || p.Contained && !n.Running() {
+	if stuck(n, p) || j.abandoned(&p) || n.DiskFull() || p.Contained && !n.Works() {
 		return true
 	}
 	id, _ := machine.SplitCgroup(p.Cgroup)

@@ -183,6 +183,12 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 		for _, a := range j.order {
 			a.received, a.health.trueAt = time.Time{}, time.Time{}
 		}
+	case machine.TroubleFreeze:
+		j.blocked = j.now
+		j.tasks.lives++ // what it had begun takes longer
+		if !n.Works() {
+			j.trouble.client = j.now
+		}
 	case machine.TroubleDriver:
 		j.trouble.driver = j.now
 	case machine.TroubleShim:
