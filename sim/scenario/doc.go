@@ -371,7 +371,8 @@
 //     allocation die, and with them its tasks.
 //   - driver/lie, at each allocation when its client first reads it, on=SELECTOR: its driver answers
 //     before the task has stopped, forgets how it ended, or cannot take it over.
-//   - node/reboot, when armed at the node or a drawn one: the machine is off for delay. disk/full: its
+//   - node/reboot, when armed at the node or a drawn one: the machine is off for delay. node/freeze: its
+//     client makes no step for delay, and its tasks continue. disk/full: its
 //     disk has no room for delay. record/lose: one of its records is damaged, its client dies and starts
 //     again after delay.
 //

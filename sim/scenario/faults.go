@@ -80,8 +80,10 @@ const (
 	ShimKill    FaultName = "shim/kill"    // the shims of the call's allocation die after Delay
 	// At each allocation, when its real client first reads it: its driver does not do what it reports.
 	DriverLie FaultName = "driver/lie"
-	// When armed, at the node On or a drawn node: its machine is off for Delay, or its disk is full.
+	// When armed, at the node On or a drawn node: for Delay its machine is off, its client is frozen, or
+	// its disk is full.
 	NodeReboot FaultName = "node/reboot"
+	NodeFreeze FaultName = "node/freeze"
 	DiskFull   FaultName = "disk/full"
 	// When armed, at the node On or a drawn node: a record on its disk is damaged, and its client dies
 	// and starts again after Delay.
@@ -205,6 +207,7 @@ func Faults() []FaultKind {
 		{Name: DriverLie, On: OnAllocs, Real: true},
 		{Name: ShimKill, On: OnNode, Delays: MayDelay, Usual: Range{10 * time.Millisecond, time.Minute}, Real: true},
 		{Name: NodeReboot, On: OnNode, Delays: MustDelay, Usual: Range{100 * time.Millisecond, time.Minute}, Lasts: true, Real: true},
+		{Name: NodeFreeze, On: OnNode, Delays: MustDelay, Usual: Range{time.Second, 5 * time.Minute}, Lasts: true, Real: true},
 		{Name: DiskFull, On: OnNode, Delays: MustDelay, Usual: Range{100 * time.Millisecond, time.Minute}, Lasts: true, Real: true},
 		{Name: RecordLose, On: OnNode, Delays: MustDelay, Usual: Range{100 * time.Millisecond, time.Minute}, Lasts: true, Real: true},
 		{Name: DeviceCrash, On: OnNode, Delays: MayDelay, Usual: Range{50 * time.Millisecond, 10 * time.Second}, Real: true, Devices: true},

@@ -162,7 +162,7 @@ func (c *controllers) called(f *flight) {
 // arrive begins to execute a call on the controller's node.
 func (c *controllers) arrive(f *flight, begun time.Time) error {
 	w, n := c.world, c.world.clients.real.node(f.On)
-	if n == nil || !n.reachable() || !n.machine.Running() || !n.executes(f) {
+	if n == nil || !n.reachable() || !n.machine.Works() || !n.executes(f) {
 		return c.end(f, errNoSession)
 	}
 	for _, o := range c.flights {

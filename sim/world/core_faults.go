@@ -11,7 +11,7 @@ import (
 
 // notify passes a change of the node to the observers.
 func (n *coreNode) notify(change NodeChange) {
-	if change == ClientDies || change == MachineHalts {
+	if change == ClientDies || change == ClientFreezes || change == MachineHalts {
 		n.cores.fleet.world.controllers.cut(n.id)
 	}
 	n.cores.fleet.world.observer.NodeChanged(n.id, change)
@@ -134,11 +134,15 @@ func (c *cores) fails(id cluster.NodeID, by scenario.FaultName) {
 	if n == nil || by == scenario.NodeDisconnect {
 		return
 	}
-	if by == scenario.NodeReboot {
+	switch by {
+	case scenario.NodeReboot:
 		n.notify(MachineHalts)
 		n.machine.Halt()
 		n.off = true
-	} else {
+	case scenario.NodeFreeze:
+		n.notify(ClientFreezes)
+		n.machine.Freeze()
+	default:
 		n.notify(ClientDies)
 		n.machine.KillClient()
 	}
@@ -160,6 +164,11 @@ func (c *cores) returns(id cluster.NodeID) error {
 		n.machine.Boot()
 	}
 	if n.machine.Running() {
+		if !n.machine.Works() {
+			n.notify(ClientContinues)
+			n.machine.Thaw()
+			c.wake(n)
+		}
 		return nil
 	}
 	n.cores.fleet.world.Faults.undoAfter(leastRestart, n.restart)

@@ -170,7 +170,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 		i, _ := c.find(id)
 		c.nodes = slices.Insert(c.nodes, i, n)
 	}
-	if c.contact(n); !n.reachable() || !n.machine.Running() {
+	if c.contact(n); !n.reachable() || !n.machine.Works() {
 		n.live = nil
 		return nil
 	}

@@ -78,7 +78,7 @@ func (fs *Faults) Add(armed *setting.Armed) error {
 func (fs *Faults) strikeNow(by *fault) error {
 	clients := fs.world.clients
 	switch by.Name {
-	case scenario.NodeCrash, scenario.NodeDisconnect, scenario.NodeReboot:
+	case scenario.NodeCrash, scenario.NodeDisconnect, scenario.NodeReboot, scenario.NodeFreeze:
 		clients.startOutage(by)
 	case scenario.DiskFull:
 		clients.fillDisk(by)

@@ -35,7 +35,7 @@ type Observer struct {
 	Stepped func(DrainerStep)
 	// Struck is called for every strike of a fault.
 	Struck func(Strike)
-	// NodeChanged is called when a real client dies or starts, or its machine is switched off.
+	// NodeChanged is called when a real client dies, freezes or starts, or its machine is switched off.
 	NodeChanged func(cluster.NodeID, NodeChange)
 	// Called is called when a leader calls a controller. open are the calls before that may still
 	// take effect, or whose leader waits for the answer.
@@ -49,6 +49,8 @@ type NodeChange string
 const (
 	ClientStarts     NodeChange = "the client starts"
 	ClientDies       NodeChange = "the client dies"
+	ClientFreezes    NodeChange = "the client freezes"
+	ClientContinues  NodeChange = "the client continues"
 	DriverDies       NodeChange = "the driver dies"
 	DevicePluginDies NodeChange = "a device plugin dies"
 	DevicesChange    NodeChange = "its devices change"
