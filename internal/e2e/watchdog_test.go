@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,15 +75,7 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	s := startQuick(t, patience)
 	n := s.newNode("n1", true, "")
 	s.begin(n)
-	id, kind, after, short := "web", "service", 8*time.Second, 2*time.Second
-	group := api.NewTaskGroup("g", 1).AddTask(rawExec("obeys", s.script(obeys))).AddTask(rawExec("deaf", s.script(deaf)))
-	group.Tasks[1].KillTimeout = &short
-	group.Disconnect = &api.DisconnectStrategy{StopOnClientAfter: &after}
-	_, _, err := s.api.Jobs().Register((&api.Job{ID: &id, Name: &id, Type: &kind, Datacenters: []string{"dc1"}}).AddTaskGroup(group), nil)
-	must.NoError(t, err)
-	alloc := s.running("web", 1)[0].ID
-	must.SliceLen(t, 1, s.watchdogs())
-	must.SliceEmpty(t, s.noted(alloc, "obeys", "term"))
+	alloc := s.placeLeashed()
 
 	s.crash(n)
 	s.await("the end of the tasks", func() bool { return len(s.ofTasks()) == 0 })
@@ -91,25 +84,74 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	must.SliceLen(t, 1, s.noted(alloc, "obeys", "end"), must.Sprint("it had its kill timeout"))
 	must.SliceLen(t, 1, s.noted(alloc, "deaf", "term"))
 
-	_, _, err = s.api.Jobs().Deregister("web", false, nil) // no replacement
+	_, _, err := s.api.Jobs().Deregister("web", false, nil) // no replacement
 	must.NoError(t, err)
 	s.begin(n)
-	s.await("the report of the next client", func() bool {
+	s.awaitStoppedByWatchdog(alloc, map[string]string{"obeys": "Exit Code: 7", "deaf": "Exit Code: 137, Signal: 9"})
+	must.Eq(t, 1, strings.Count(n.logs.String(), "the watchdog has stopped an allocation"))
+	s.end(n)
+}
+
+// A client is frozen while its watchdog lives. The watchdog sends no signal, because a client that lives
+// stops its tasks itself. It kills them when a client should have stopped them. The client continues, does
+// not restart the tasks, and reports how they ended. Bug: the tasks ran as long as the client was frozen,
+// and the servers confirmed their end.
+//
+//race:skip its programs do not have the detector
+func TestNode_theWatchdogKillsTheTasksOfAFrozenClient(t *testing.T) {
+	t.Parallel()
+	s := startQuick(t, patience)
+	n := s.newNode("n1", true, "")
+	s.begin(n)
+	alloc := s.placeLeashed()
+	must.NoError(t, n.client.Process.Signal(syscall.SIGSTOP))
+	s.await("the end of the tasks", func() bool { return s.copies(alloc, "obeys")+s.copies(alloc, "deaf") == 0 })
+	must.SliceLen(t, 1, s.watchdogs())
+	must.SliceEmpty(t, s.noted(alloc, "obeys", "term"))
+	must.SliceEmpty(t, s.noted(alloc, "deaf", "term"))
+
+	must.NoError(t, n.client.Process.Signal(syscall.SIGCONT))
+	s.awaitStoppedByWatchdog(alloc, map[string]string{"obeys": "Exit Code: 137, Signal: 9", "deaf": "Exit Code: 137, Signal: 9"})
+	must.SliceLen(t, 1, s.noted(alloc, "obeys", "start"))
+	must.SliceLen(t, 1, s.noted(alloc, "deaf", "start"))
+	s.stopJob("web") // and its replacement
+	s.end(n)
+}
+
+// placeLeashed registers a service whose two tasks must stop 8 seconds after the last contact with servers,
+// and returns its allocation when it runs beside a watchdog.
+func (s *site) placeLeashed() (alloc string) {
+	s.t.Helper()
+	id, kind, after, short := "web", "service", 8*time.Second, 2*time.Second
+	group := api.NewTaskGroup("g", 1).AddTask(rawExec("obeys", s.script(obeys))).AddTask(rawExec("deaf", s.script(deaf)))
+	group.Tasks[1].KillTimeout = &short
+	group.Disconnect = &api.DisconnectStrategy{StopOnClientAfter: &after}
+	_, _, err := s.api.Jobs().Register((&api.Job{ID: &id, Name: &id, Type: &kind, Datacenters: []string{"dc1"}}).AddTaskGroup(group), nil)
+	must.NoError(s.t, err)
+	alloc = s.running("web", 1)[0].ID
+	must.SliceLen(s.t, 1, s.watchdogs())
+	must.SliceEmpty(s.t, s.noted(alloc, "obeys", "term"))
+	return alloc
+}
+
+// awaitStoppedByWatchdog waits until a client reports the end of an allocation, and compares how its tasks
+// have ended.
+func (s *site) awaitStoppedByWatchdog(alloc string, exits map[string]string) {
+	s.t.Helper()
+	s.await("the report of the client", func() bool {
 		a, _, err := s.api.Allocations().Info(alloc, nil)
 		return err == nil && a.ClientStatus == "complete"
 	})
 	a, _, err := s.api.Allocations().Info(alloc, nil)
-	must.NoError(t, err)
-	for task, exit := range map[string]string{"obeys": "Exit Code: 7", "deaf": "Exit Code: 137, Signal: 9"} {
+	must.NoError(s.t, err)
+	for task, exit := range exits {
 		events := ""
 		for _, e := range a.TaskStates[task].Events {
 			events += e.Type + ": " + e.DisplayMessage + "\n"
 		}
-		must.StrContains(t, events, "Watchdog: stopped by the watchdog: no client has reached a server for 8s\n")
-		must.StrContains(t, events, "Terminated: "+exit+"\n")
+		must.StrContains(s.t, events, "Watchdog: stopped by the watchdog: no client has reached a server for 8s\n")
+		must.StrContains(s.t, events, "Terminated: "+exit+"\n")
 	}
-	must.Eq(t, 1, strings.Count(n.logs.String(), "the watchdog has stopped an allocation while no client ran"))
-	s.end(n)
 }
 
 func (s *site) watchdogs() (found []int) {
