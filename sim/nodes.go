@@ -41,7 +41,7 @@ func (n *nodes) settled(w *world.World) {
 	}
 	n.settledAt = w.Now()
 	for _, m := range w.Machines() {
-		if m.Works() && m.Reachable() {
+		if machine.Works(m) && m.Reachable() {
 			n.by[m.ID()].Settled(w.Now(), m, w.Truth().WorkView().LiveAllocsByNode(m.ID()))
 		}
 	}

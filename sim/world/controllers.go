@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -162,7 +163,7 @@ func (c *controllers) called(f *flight) {
 // arrive begins to execute a call on the controller's node.
 func (c *controllers) arrive(f *flight, begun time.Time) error {
 	w, n := c.world, c.world.clients.real.node(f.On)
-	if n == nil || !n.reachable() || !n.machine.Works() || !n.executes(f) {
+	if n == nil || !n.reachable() || !machine.Works(n.machine) || !n.executes(f) {
 		return c.end(f, errNoSession)
 	}
 	for _, o := range c.flights {

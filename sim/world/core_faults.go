@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -141,7 +142,7 @@ func (c *cores) fails(id cluster.NodeID, by scenario.FaultName) {
 		n.off = true
 	case scenario.NodeFreeze:
 		n.notify(ClientFreezes)
-		n.machine.Freeze()
+		machine.Freeze(n.machine)
 	default:
 		n.notify(ClientDies)
 		n.machine.KillClient()
@@ -164,9 +165,9 @@ func (c *cores) returns(id cluster.NodeID) error {
 		n.machine.Boot()
 	}
 	if n.machine.Running() {
-		if !n.machine.Works() {
+		if !machine.Works(n.machine) {
 			n.notify(ClientContinues)
-			n.machine.Thaw()
+			machine.Thaw(n.machine)
 			c.wake(n)
 		}
 		return nil

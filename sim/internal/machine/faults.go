@@ -21,8 +21,8 @@ func (n *Node) KillClient() {
 
 // Freeze stops the process of the client like SIGSTOP. Its drivers, its tasks and its watchdog continue
 // to run, and so do the calls that it has made. The servers must not answer heartbeats of a frozen client.
-func (n *Node) Freeze() {
-	if n.Works() {
+func Freeze(n *Node) {
+	if Works(n) {
 		recordContact(n)
 		n.frozen = true
 		n.options.Observer.Troubled(n, TroubleFreeze, "")
@@ -31,7 +31,7 @@ func (n *Node) Freeze() {
 }
 
 // Thaw continues a client that is frozen.
-func (n *Node) Thaw() {
+func Thaw(n *Node) {
 	if n.frozen {
 		n.options.Observer.Advanced(n) // a deadline may have passed without an event
 		n.frozen, n.thawed, n.wakeAt = false, true, n.clock.now

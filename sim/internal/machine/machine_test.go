@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
 // three is an allocation of a prestart task, a main task and a sidecar.
@@ -114,14 +115,14 @@ func TestNode_frozen(t *testing.T) {
 			f.run(30 * time.Second)
 			killed := time.Minute + a.StopTime() + cluster.KillMarginOfNode
 			f.cut(true)
-			f.node.Freeze()
+			machine.Freeze(f.node)
 			pass(f, killed-time.Millisecond)
 			must.Len(t, 2, tasks(f))
 			pass(f, time.Millisecond)
 			must.Len(t, 0, tasks(f))
 			pass(f, time.Hour)
 			f.judge.Still(f.now, f.node)
-			f.node.Thaw()
+			machine.Thaw(f.node)
 			f.run(last)
 			f.cut(false)
 			f.answer()
@@ -354,9 +355,9 @@ func (f *fixture) freezes(seed uint64) func() {
 // freeze freezes the client for a time. The servers do not answer it afterwards.
 func (f *fixture) freeze(d time.Duration) {
 	f.cut(true)
-	f.node.Freeze()
+	machine.Freeze(f.node)
 	f.run(d)
-	f.node.Thaw()
+	machine.Thaw(f.node)
 }
 
 // fault draws a fault of a call.

@@ -161,7 +161,7 @@ func (n *Node) Records() []*client.Record {
 func (n *Node) Running() bool { return n.run != nil }
 
 // Works reports whether a client runs that is not frozen.
-func (n *Node) Works() bool { return n.run != nil && !n.frozen }
+func Works(n *Node) bool { return n.run != nil && !n.frozen }
 
 // Reachable reports whether the servers answer heartbeats.
 func (n *Node) Reachable() bool { return n.options.Reachable == nil || n.options.Reachable() }
@@ -186,7 +186,7 @@ func (n *Node) LastContact() time.Time {
 // false if they have answered none.
 func answered(n *Node) (at time.Time, ok bool) {
 	switch {
-	case !n.Works():
+	case !Works(n):
 		return at, false
 	case n.Reachable():
 		return n.clock.now, n.run.stepped // the first step comes before the first answer
@@ -320,13 +320,13 @@ func (n *Node) Advance(to time.Time) (wake time.Time, err error) {
 
 // due reports whether the client needs a step now.
 func due(n *Node) bool {
-	return n.Works() && (len(n.run.core.Woken()) > 0 || !n.wakeAt.IsZero() && !n.wakeAt.After(n.clock.now))
+	return Works(n) && (len(n.run.core.Woken()) > 0 || !n.wakeAt.IsZero() && !n.wakeAt.After(n.clock.now))
 }
 
 // next is the time of the next event or step of a node, or zero.
 func next(n *Node) time.Time {
 	at := n.clock.next()
-	if n.Works() && !n.wakeAt.IsZero() && (at.IsZero() || n.wakeAt.Before(at)) {
+	if Works(n) && !n.wakeAt.IsZero() && (at.IsZero() || n.wakeAt.Before(at)) {
 		return n.wakeAt
 	}
 	return at

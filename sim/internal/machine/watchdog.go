@@ -98,7 +98,7 @@ func (d *watchdog) beside() {
 // step does what is due, and plans the next step.
 func (d *watchdog) step() {
 	d.cancel()
-	if d.node.Works() && d.node.Reachable() {
+	if Works(d.node) && d.node.Reachable() {
 		d.cancel = func() {}
 		return
 	}

@@ -35,7 +35,7 @@ const awaySlack = time.Minute
 // the client is no such trouble while no client works. A watchdog does not reach a container.
 func (j *Judge) Still(now time.Time, n *machine.Node) {
 	j.now = now
-	if n.Works() && n.Reachable() || n.DiskFull() {
+	if machine.Works(n) && n.Reachable() || n.DiskFull() {
 		return
 	}
 	for _, a := range j.order {
@@ -43,7 +43,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 			continue
 		}
 		for p := range n.Machine().EachLiving() {
-			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !p.Stuck && (n.Works() || !p.Contained) {
+			if of, _ := machine.SplitCgroup(p.Cgroup); of == a.id && p.Kind == scripted.TaskProcess && !p.Stuck && (machine.Works(n) || !p.Contained) {
 				j.find("N2 runs while its node is away", a.id, "process %d of %s lives; the client had to stop it at %s", p.PID, p.Task, a.awayAt)
 			}
 		}
@@ -55,7 +55,7 @@ func (j *Judge) Still(now time.Time, n *machine.Node) {
 // missed what a watchdog has stopped, and may have started it again.
 func (j *tasks) awayExcused(n *machine.Node, a *alloc) bool {
 	from := a.awayAt.Add(-startTakes)
-	if !n.Works() {
+	if !machine.Works(n) {
 		return j.trouble.disk.After(from)
 	}
 	return j.since.After(a.awayAt) || j.trouble.since(from)
@@ -66,7 +66,7 @@ func (j *tasks) awayExcused(n *machine.Node, a *alloc) bool {
 // record of the allocation was lost, only a driver with trouble could end it, or there was trouble
 // when the node had to stop it by itself. A watchdog does not reach a container.
 func (j *Judge) Excused(n *machine.Node, p scripted.Process) bool {
-	if stuck(n, p) || j.abandoned(&p) || n.DiskFull() || p.Contained && !n.Works() {
+	if stuck(n, p) || j.abandoned(&p) || n.DiskFull() || p.Contained && !machine.Works(n) {
 		return true
 	}
 	id, _ := machine.SplitCgroup(p.Cgroup)

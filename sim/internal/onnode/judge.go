@@ -186,7 +186,7 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 	case machine.TroubleFreeze:
 		j.blocked = j.now
 		j.tasks.lives++ // what it had begun takes longer
-		if !n.Works() {
+		if !machine.Works(n) {
 			j.trouble.client = j.now
 		}
 	case machine.TroubleDriver:

@@ -173,7 +173,7 @@ const saveWait = 10 * time.Millisecond
 func (j *tasks) checkCauses(n *machine.Node) {
 	j.causeless = slices.DeleteFunc(j.causeless, func(c causeless) bool {
 		switch r := n.Record(c.alloc); {
-		case n.DiskFull() || !n.Works() || j.lives != c.life,
+		case n.DiskFull() || !machine.Works(n) || j.lives != c.life,
 			r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed && !j.wasSignalled(n, c.alloc, t.State.Name) }):
 			return true
 		case !j.now.After(c.until):
@@ -308,7 +308,7 @@ func (j *tasks) checkGraces(n *machine.Node) {
 		kill, killed := p.Signalled(scripted.SIGKILL)
 		onTime := p.Ended && !p.EndedAt.After(g.until) || killed && !kill.At.After(g.until)
 		refused := !j.trouble.kernel.Before(g.until.Add(-killLate)) // and the next attempt is a second later
-		if !onTime && !refused && n.Works() != g.watchdog && j.lives == g.life && !j.abandoned(&p) {
+		if !onTime && !refused && machine.Works(n) != g.watchdog && j.lives == g.life && !j.abandoned(&p) {
 			j.find("N2 not killed after its grace", g.alloc, "%s lives a second after its grace", p.Task)
 		}
 		return true

@@ -156,7 +156,7 @@ const warmUp = 12 * time.Second
 
 // works reports whether a client has worked normally for some time and after it has warmed up.
 func (v verdicts) works(n *machine.Node, d time.Duration) bool {
-	return n.Works() && !v.judge.away && n.Reachable() && !n.DiskFull() && v.judge.now.After(v.judge.since.Add(warmUp+d)) && v.judge.now.After(v.judge.blocked.Add(warmUp+d))
+	return machine.Works(n) && !v.judge.away && n.Reachable() && !n.DiskFull() && v.judge.now.After(v.judge.since.Add(warmUp+d)) && v.judge.now.After(v.judge.blocked.Add(warmUp+d))
 }
 
 // check judges N9: the verdicts that are due.
