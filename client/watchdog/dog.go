@@ -20,6 +20,7 @@ import (
 // dog is a watchdog: it waits, steps its Watch, and acts.
 type dog struct {
 	dir      string
+	disk     *disk
 	bootID   string
 	groups   cgroup.Hierarchies
 	logger   *slog.Logger
@@ -165,7 +166,11 @@ func (d *dog) note(a guard.Act) {
 		return
 	}
 	s.Signals[a.Task.Name] = bootclock.Now()
-	if err := writeNote(d.dir, s); err != nil {
+	content, err := json.Marshal(s)
+	if err == nil {
+		err = d.disk.await(func() error { return writeNote(d.dir, a.Alloc, content) })
+	}
+	if err != nil {
 		d.logger.Error("the note on a stopped allocation could not be written; no client can report why it stopped", "alloc", string(a.Alloc), "error", err)
 	}
 }

@@ -23,12 +23,8 @@ func notePath(dir string, alloc cluster.AllocID) string {
 
 // writeNote replaces the note of an allocation. It need not survive a power failure, which ends all
 // tasks.
-func writeNote(dir string, s *guard.Stopped) error {
-	content, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	path := notePath(dir, s.Alloc)
+func writeNote(dir string, alloc cluster.AllocID, content []byte) error {
+	path := notePath(dir, alloc)
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return err
 	}

@@ -38,7 +38,9 @@ func TestNotes_Damaged(t *testing.T) {
 	must.NoError(t, err)
 	must.Len(t, 0, none)
 	expected := guard.Stopped{Alloc: "a/b", BootID: "boot", After: time.Minute, Signals: map[string]time.Duration{"web": 5}}
-	must.NoError(t, writeNote(dir, &expected))
+	content, err := json.Marshal(&expected)
+	must.NoError(t, err)
+	must.NoError(t, writeNote(dir, expected.Alloc, content))
 	for name, content := range map[string]string{"x.stopped": "{", "y.stopped": "{}", "z.stopped.new": "{", "lock": "{"} {
 		must.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}

@@ -63,11 +63,13 @@ func run(args []string, in io.Reader, out io.WriteCloser) int {
 	process.Economize()
 	// A watchdog must not end before its tasks.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
-	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	disk := newDisk(os.Stderr)
+	defer disk.await(func() error { return nil }) // the log is complete
+	logger := slog.New(slog.NewTextHandler(disk, nil))
 	if err := process.Rename("nodedrain-watch"); err != nil {
 		logger.Warn("the process name of the watchdog could not be set", "error", err)
 	}
-	d, lock, err := begin(args, in, logger)
+	d, lock, err := begin(args, in, disk, logger)
 	if err != nil {
 		_ = process.ReportReady(out, Protocol, err)
 		return 1
@@ -86,12 +88,12 @@ func run(args []string, in io.Reader, out io.WriteCloser) int {
 }
 
 // begin reads the first guards and takes the place of an earlier watchdog.
-func begin(args []string, in io.Reader, logger *slog.Logger) (*dog, *os.File, error) {
+func begin(args []string, in io.Reader, disk *disk, logger *slog.Logger) (*dog, *os.File, error) {
 	c, err := parseArgs(args)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &dog{dir: c.dir, logger: logger, messages: json.NewDecoder(in)}
+	d := &dog{dir: c.dir, disk: disk, logger: logger, messages: json.NewDecoder(in)}
 	if d.bootID, err = process.BootID(); err != nil {
 		return nil, nil, err
 	}
