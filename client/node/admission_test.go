@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -94,12 +95,23 @@ func TestNode_clone(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	opened := make(chan error, 1)
 	go func() {
-		_, err := Open(ctx, Options{Config: &own, LogKeeper: []string{"logkeeper"}, Servers: servers})
+		_, err := Open(ctx, Options{Config: &own, LogKeeper: []string{"logkeeper"}, Servers: servers, nodeLocks: t.TempDir()}) // like on another machine
 		opened <- err
 	}()
 	<-servers.refused
 	end()
 	must.ErrorContains(t, <-opened, "waiting for the servers to accept this client")
+
+	// On the machine of the first client no server is needed. Bug: without servers the copy killed the driver
+	// of the other client after five seconds.
+	for name, open := range map[string]func(context.Context, Options) error{
+		"open":    func(ctx context.Context, o Options) error { _, err := Open(ctx, o); return err },
+		"destroy": func(ctx context.Context, o Options) error { return Destroy(ctx, o, true) },
+	} {
+		err := open(t.Context(), Options{Config: &own, LogKeeper: []string{"logkeeper"}, Servers: servers})
+		must.ErrorContains(t, err, fmt.Sprintf("is in use by the client with pid %d and the data directory %s", os.Getpid(), w.config.DataDir), must.Sprint(name))
+		must.ErrorContains(t, err, "start it with an empty data directory")
+	}
 	must.Eq(t, before, w.kept()["mock"])
 	alive, err := before.Process.Process.Alive()
 	must.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,10 +30,15 @@ const (
 	pluginsDir   = "plugins"
 )
 
+// nodeLocksDir is the folder of the locks of nodes in the folder of this user's clients.
+const nodeLocksDir = "nodes"
+
 // home is the data directory of a client, locked by this process.
 type home struct {
-	path     string
-	lock     *record.Lock
+	path string
+	lock *record.Lock
+	// node is the lock of the node on this machine, or nil.
+	node     *record.Lock
 	identity identity
 
 	mu   sync.Mutex // held while contactFile is written
@@ -61,8 +67,9 @@ type lastContact struct {
 const homeMode = 0o711
 
 // openHome opens and locks a data directory, and creates it if it does not exist. It returns an
-// error if other users can change the directory.
-func openHome(path string, logger *slog.Logger) (*home, error) {
+// error if other users can change the directory, or if a client with a copy of it runs on this machine.
+// locks is the folder of the locks of nodes.
+func openHome(path, locks string, logger *slog.Logger) (*home, error) {
 	before, err := private.Limit(path, homeMode, identityFile, recordsDir, record.LockFile)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -78,7 +85,22 @@ func openHome(path string, logger *slog.Logger) (*home, error) {
 	if err := h.open(); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", path, errors.Join(err, h.close()))
 	}
+	// The records name processes of this machine. So nothing may be used before the client has the lock.
+	switch h.node, err = record.TakeNodeLock(locks, h.identity.ID, path); {
+	case errors.Is(err, record.ErrInUse):
+		return nil, errors.Join(err, h.close())
+	case err != nil:
+		logger.Warn("the client cannot detect a client with a copy of its data directory on this machine", "error", err)
+	}
 	return h, nil
+}
+
+// machineFolder is the folder that all clients of this user have in common on this machine.
+func machineFolder() string {
+	if os.Geteuid() == 0 {
+		return "/run/nodedrain"
+	}
+	return filepath.Join(os.TempDir(), "nodedrain-"+strconv.Itoa(os.Geteuid()))
 }
 
 func (h *home) open() error {
@@ -100,12 +122,15 @@ func (h *home) open() error {
 
 func (h *home) file(name string) string { return filepath.Join(h.path, name) }
 
-// close releases the lock.
+// close releases the locks.
 func (h *home) close() error {
-	if h.lock == nil {
-		return nil
+	var errs []error
+	for _, lock := range []*record.Lock{h.node, h.lock} {
+		if lock != nil {
+			errs = append(errs, lock.Close())
+		}
 	}
-	return h.lock.Close()
+	return errors.Join(errs...)
 }
 
 // readIdentity reads the identity, or creates it if there is none yet.

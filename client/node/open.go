@@ -54,6 +54,8 @@ type Options struct {
 	keepEnded int
 	// alone: the client has no servers that could accept it.
 	alone bool
+	// nodeLocks is the folder of the locks of nodes. Empty is that of this machine.
+	nodeLocks string
 }
 
 // Versions of the content of records.
@@ -82,7 +84,7 @@ func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error
 		}
 		o.Program = program
 	}
-	h, err := openHome(o.Config.DataDir, o.Logger)
+	h, err := openHome(o.Config.DataDir, cmp.Or(o.nodeLocks, filepath.Join(machineFolder(), nodeLocksDir)), o.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -369,15 +371,11 @@ func each[T any](t record.Table[T], all []record.Record, take func(id string, va
 func socketsOf(c *config.Config) (string, error) {
 	dir := c.RunDir
 	if dir == "" {
-		base := "/run/nodedrain"
-		if os.Geteuid() != 0 {
-			base = filepath.Join(os.TempDir(), "nodedrain-"+strconv.Itoa(os.Geteuid()))
-		}
 		real, err := filepath.EvalSymlinks(c.DataDir)
 		if err != nil {
 			return "", err
 		}
-		dir = filepath.Join(base, shortName(real))
+		dir = filepath.Join(machineFolder(), shortName(real))
 	}
 	return dir, socket.MakeFolder(dir, socket.MaxPath-1-config.MaxRunDir)
 }

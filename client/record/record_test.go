@@ -373,3 +373,30 @@ func FuzzDisk_All(f *testing.F) {
 		must.Eq(t, 1, len(records)+len(damaged))
 	})
 }
+
+// Two clients with copies of one data directory are two holders of one node. The lock ends with its holder,
+// and its file too.
+func TestTakeNodeLock(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "nodes")
+	first, err := record.TakeNodeLock(folder, "n/1", "/var/one")
+	must.NoError(t, err)
+	_, err = record.TakeNodeLock(folder, "n/1", "/var/two")
+	must.ErrorIs(t, err, record.ErrInUse)
+	must.EqError(t, err, fmt.Sprintf("lock the node: the node n/1 is in use by the client with pid %d and the data directory /var/one: "+
+		"one of /var/one and /var/two is a copy of the other; stop one of the clients, and start it with an empty data directory", os.Getpid()))
+	other, err := record.TakeNodeLock(folder, "n/2", "/var/two")
+	must.NoError(t, err)
+	must.NoError(t, errors.Join(first.Close(), other.Close()))
+	left, err := os.ReadDir(folder)
+	must.NoError(t, err)
+	must.SliceEmpty(t, left)
+	for range 2 { // the file of a client that was killed is there
+		last, err := record.TakeNodeLock(folder, "n/1", "/var/two")
+		must.NoError(t, err)
+		must.NoError(t, last.Close())
+		must.NoError(t, os.WriteFile(filepath.Join(folder, "n%2F1"), []byte("7\n/var/a-long-name-of-a-directory\n"), 0o600))
+	}
+	_, err = record.TakeNodeLock("/dev/null", "n", "/var/one")
+	must.ErrorContains(t, err, "lock the node")
+}
