@@ -1,6 +1,11 @@
 package cluster
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
 
 // StopMarginOfNode is an additional wait before the servers rely on a node that they cannot reach to
 // have stopped an allocation. It covers differences of clocks. It is a constant, because all servers
@@ -56,4 +61,94 @@ func ConfirmableAt(a *Allocation, n *Node) time.Time {
 func IsConfirmable(a *Allocation, n *Node, now time.Time) bool {
 	at := ConfirmableAt(a, n)
 	return !at.IsZero() && !now.Before(at)
+}
+
+// Listed reports whether an answer of the servers to the client of the node lists the allocation: its
+// end is not reported, or nothing confirms it.
+func (a *Allocation) Listed() bool { return !a.ClientTerminal() || a.Unconfirmed() }
+
+// UnlistedAllocs are allocations that the client of a node may run, although the servers do not list
+// them: the servers were restored from an older state, are a new cluster, or have deleted the rows.
+type UnlistedAllocs struct {
+	Count int
+	// Allocs are the first [MaxUnconfirmedNames] of them by id.
+	Allocs []AllocID `codec:",omitempty"`
+}
+
+// NewUnlistedAllocs returns the allocations with these ids, which it sorts. It keeps the slice.
+func NewUnlistedAllocs(ids []AllocID) *UnlistedAllocs {
+	slices.Sort(ids)
+	return &UnlistedAllocs{Count: len(ids), Allocs: slices.Clip(ids[:min(len(ids), MaxUnconfirmedNames)])}
+}
+
+// Len is the number of allocations, or zero for nil.
+func (u *UnlistedAllocs) Len() int {
+	if u == nil {
+		return 0
+	}
+	return u.Count
+}
+
+// Equal reports whether both have the same count and name the same allocations. Nil is equal to an
+// empty one.
+func (u *UnlistedAllocs) Equal(o *UnlistedAllocs) bool {
+	return u.Len() == o.Len() && (u.Len() == 0 || slices.Equal(u.Allocs, o.Allocs))
+}
+
+// Copy returns a copy that shares nothing with u.
+func (u *UnlistedAllocs) Copy() *UnlistedAllocs {
+	if u == nil {
+		return nil
+	}
+	return &UnlistedAllocs{Count: u.Count, Allocs: slices.Clone(u.Allocs)}
+}
+
+// Check returns what is wrong with a client's report, or nil.
+func (u *UnlistedAllocs) Check() error {
+	if u == nil {
+		return nil
+	}
+	if len(u.Allocs) != min(u.Count, MaxUnconfirmedNames) {
+		return fmt.Errorf("of %d unlisted allocations the first %d must be named but found %d", u.Count, MaxUnconfirmedNames, len(u.Allocs))
+	}
+	for i, id := range u.Allocs {
+		if err := CheckID(id); err != nil {
+			return fmt.Errorf("invalid id of an unlisted allocation: %w", err)
+		}
+		if i > 0 && u.Allocs[i-1] >= id {
+			return errors.New("the ids of unlisted allocations are not in order")
+		}
+	}
+	return nil
+}
+
+// Without returns the allocations except the named ones for which gone returns true, or nil if none is
+// left.
+func (u *UnlistedAllocs) Without(gone func(AllocID) bool) *UnlistedAllocs {
+	if u.Len() == 0 {
+		return nil
+	}
+	left := slices.DeleteFunc(slices.Clone(u.Allocs), gone)
+	count := u.Count - (len(u.Allocs) - len(left))
+	if count == 0 {
+		return nil
+	}
+	return &UnlistedAllocs{Count: count, Allocs: left}
+}
+
+// LeftIn returns those that a newer report of the client may still contain, or nil if none is left. An
+// allocation without a name counts until the newer report has too few.
+func (u *UnlistedAllocs) LeftIn(report *UnlistedAllocs) *UnlistedAllocs {
+	left := u.Without(func(id AllocID) bool {
+		_, named := slices.BinarySearch(report.Allocs, id)
+		all := report.Count == len(report.Allocs) // otherwise the report names those up to its last name
+		return !named && (all || id < report.Allocs[len(report.Allocs)-1])
+	})
+	if left.Len() > report.Count {
+		left.Count = report.Count
+	}
+	if left.Len() == 0 {
+		return nil
+	}
+	return left
 }

@@ -14,7 +14,9 @@ import (
 // Readers of the original must not see an edit of a copy.
 func TestCopy_sharesNothing(t *testing.T) {
 	t.Parallel()
-	t.Run("node", func(t *testing.T) { checkCopy(t, (*cluster.Node).Copy, ".Drain.VolumesLeft", ".Drain.Unconfirmed") })
+	t.Run("node", func(t *testing.T) {
+		checkCopy(t, (*cluster.Node).Copy, ".Drain.VolumesLeft", ".Drain.Unconfirmed")
+	})
 	t.Run("drain", func(t *testing.T) { checkCopy(t, (*cluster.Drain).Copy, ".VolumesLeft", ".Unconfirmed") })
 	t.Run("drain metadata", func(t *testing.T) { checkCopy(t, (*cluster.DrainMetadata).Copy) })
 	t.Run("job", func(t *testing.T) { checkCopy(t, (*cluster.Job).Copy) })
@@ -25,6 +27,7 @@ func TestCopy_sharesNothing(t *testing.T) {
 	t.Run("volume claim", func(t *testing.T) { checkCopy(t, (*cluster.VolumeClaim).Copy) })
 	t.Run("volume holds", func(t *testing.T) { checkCopy(t, (*cluster.VolumeHolds).Copy) })
 	t.Run("storage plugin", func(t *testing.T) { checkCopy(t, (*cluster.StoragePlugin).Copy) })
+	t.Run("unlisted allocations", func(t *testing.T) { checkCopy(t, (*cluster.UnlistedAllocs).Copy) })
 	t.Run("task states", func(t *testing.T) { checkCopy(t, (*cluster.TaskStates).Copy) })
 	t.Run("allocation", func(t *testing.T) {
 		checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".Devices", ".TaskStates", ".VolumeHolds")
@@ -61,7 +64,7 @@ func TestSharedPaths_findsALazyCopy(t *testing.T) {
 	fill(reflect.ValueOf(node).Elem(), 1)
 	lazy := *node
 	must.SliceContainsAll(t,
-		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Devices", ".StoragePlugins", ".Drain", ".LastDrain", ".Events"},
+		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Devices", ".StoragePlugins", ".Drain", ".LastDrain", ".Events", ".Unlisted"},
 		sharedPaths(reflect.ValueOf(node), reflect.ValueOf(&lazy), ""))
 }
 

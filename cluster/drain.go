@@ -131,10 +131,13 @@ type Drain struct {
 // although the servers gave them up as lost or deleted their rows.
 type UnconfirmedAllocs struct {
 	// Count falls when the node reports an end, when time confirms one, or when an operator confirms
-	// the drain. It contains PurgedRunning, which only an operator confirms.
+	// the drain. It contains PurgedRunning, which only an operator confirms, and Unlisted, which no time
+	// confirms.
 	Count int
-	// Allocs are the first [MaxUnconfirmedNames] of them by id, without the purged ones.
+	// Allocs are the first [MaxUnconfirmedNames] of them by id, without the purged and the unlisted ones.
 	Allocs []AllocID
+	// Unlisted are those of Count that the node had reported as unlisted, or nil.
+	Unlisted *UnlistedAllocs `codec:",omitempty"`
 	// ConfirmedAt is when Count fell to zero, or zero.
 	ConfirmedAt time.Time
 	// ConfirmedBy is the operator who confirmed the drain, or empty.

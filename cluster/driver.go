@@ -82,7 +82,7 @@ func (n *Node) CheckDrivers() error {
 func (n *Node) NeededVersion() Version {
 	switch {
 	case n == nil:
-	case !n.AwaySince.IsZero():
+	case !n.AwaySince.IsZero() || n.Unlisted != nil:
 		return VersionOfConfirmation
 	case len(n.StoragePlugins) > 0 || n.VolumeAllowance != 0 || n.HoldLimit != 0:
 		return VersionOfVolumes
@@ -102,7 +102,7 @@ func (n *Node) At(v Version) *Node {
 	}
 	c := n.Copy()
 	if v < VersionOfConfirmation {
-		c.AwaySince = time.Time{}
+		c.AwaySince, c.Unlisted = time.Time{}, nil
 	}
 	if v < VersionOfDevices {
 		c.Devices = nil

@@ -70,6 +70,9 @@ type Node struct {
 	// stop wait for volumes on the node.
 	VolumeAllowance time.Duration `codec:",omitempty"`
 	HoldLimit       time.Duration `codec:",omitempty"`
+	// Unlisted are the allocations that the client may run and that the servers do not list, by its last
+	// registration. It is nil if no client has reported them.
+	Unlisted *UnlistedAllocs `codec:",omitempty"`
 
 	// Drain is the running drain, or nil; not nil exactly while the node drains.
 	Drain *Drain
@@ -180,6 +183,7 @@ func (n *Node) Copy() *Node {
 	for i, p := range c.StoragePlugins {
 		c.StoragePlugins[i] = p.Copy()
 	}
+	c.Unlisted = n.Unlisted.Copy()
 	c.Drain = n.Drain.Copy()
 	c.LastDrain = n.LastDrain.Copy()
 	c.Events = slices.Clone(n.Events)

@@ -25,7 +25,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 			return cluster.VersionOfDevices
 		case "Volumes", "VolumeMounts", "CSIPlugin", "StoragePlugins", "VolumeAllowance", "HoldLimit", "VolumeHolds":
 			return cluster.VersionOfVolumes
-		case "AwaySince", "ConfirmedAt", "NoReplace", "KeepReplacement":
+		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
 			return cluster.VersionOfConfirmation
 		}
 		return cluster.VersionOfDrivers
@@ -48,7 +48,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 61, tagged)
+	must.MapLen(t, 62, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

@@ -27,7 +27,9 @@ func (t *Txn) ConfirmStops(id cluster.NodeID, now time.Time) {
 // ConfirmDrain confirms, on the request of an operator, that no task of an ended drain runs on its
 // node. The record then counts no unconfirmed allocation. The allocations are confirmed, so the counts
 // of other records of the node fall too. It returns how many allocations it confirmed: zero if the
-// record counted none. The error is [ErrDrainNotFound] or [ErrDrainRuns].
+// record counted none. If the servers do not reach the node, its later drains do not count its unlisted
+// allocations; the client of a node in contact reports what it runs. The error is [ErrDrainNotFound] or
+// [ErrDrainRuns].
 func (t *Txn) ConfirmDrain(id cluster.DrainID, by string, at time.Time) (int, error) {
 	d := t.State().DrainRecord(id)
 	switch {
@@ -46,6 +48,12 @@ func (t *Txn) ConfirmDrain(id cluster.DrainID, by string, at time.Time) (int, er
 	}
 	put(&t.rows, TableDrains, d, lifecycle.ConfirmByOperator(d, by, at))
 	confirmations{&t.rows}.write(rows, at)
+	if n := t.State().Node(d.NodeID); n != nil && !n.Reachable() && n.Unlisted.Len() > 0 && d.Unconfirmed.Unlisted.Len() > 0 {
+		after := touchNode(n, at, t.rows.written.index)
+		after.Unlisted = &cluster.UnlistedAllocs{}
+		t.rows.putNode(n, after)
+		confirmations{&t.rows}.unlisted(after, at)
+	}
 	return d.CountUnconfirmed(), nil
 }
 
@@ -121,14 +129,25 @@ func (c confirmations) lower(confirmed []confirmation) {
 		byNode[one.alloc.NodeID] = append(byNode[one.alloc.NodeID], one.alloc)
 	}
 	for _, one := range order {
-		var before, after []*cluster.Drain
-		for d := range c.rows.state().DrainsByNode(one.alloc.NodeID) {
-			if lowered := lifecycle.Confirm(d, byNode[d.NodeID], one.at); lowered != nil {
-				before, after = append(before, d), append(after, lowered)
-			}
+		c.lowerRecords(one.alloc.NodeID, func(d *cluster.Drain) *cluster.Drain { return lifecycle.Confirm(d, byNode[d.NodeID], one.at) })
+	}
+}
+
+// unlisted lowers the counts of the records of a node by its report of unlisted allocations.
+func (c confirmations) unlisted(n *cluster.Node, at time.Time) {
+	c.lowerRecords(n.ID, func(d *cluster.Drain) *cluster.Drain { return lifecycle.ConfirmUnlisted(d, n.Unlisted, at) })
+}
+
+// lowerRecords writes the next rows of the records of a node. The function returns nil for a record that
+// does not change.
+func (c confirmations) lowerRecords(id cluster.NodeID, next func(*cluster.Drain) *cluster.Drain) {
+	var before, after []*cluster.Drain
+	for d := range c.rows.state().DrainsByNode(id) {
+		if lowered := next(d); lowered != nil {
+			before, after = append(before, d), append(after, lowered)
 		}
-		for i := range after {
-			put(c.rows, TableDrains, before[i], after[i])
-		}
+	}
+	for i := range after {
+		put(c.rows, TableDrains, before[i], after[i])
 	}
 }

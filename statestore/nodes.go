@@ -22,7 +22,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if before != nil && before.SecretID != n.SecretID {
 		return ErrNodeSecret
 	}
-	if err := cmp.Or(after.CheckDrivers(), after.CheckDevices()); err != nil {
+	if err := cmp.Or(after.CheckDrivers(), after.CheckDevices(), after.Unlisted.Check()); err != nil {
 		return fmt.Errorf("registering node %s: %w", n.ID, err)
 	}
 	if err := after.CheckStoragePlugins(); err != nil {
@@ -35,6 +35,9 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 		after.SchedulingEligibility = before.SchedulingEligibility
 		after.CreateIndex = before.CreateIndex
 		after.LastMissedHeartbeatIndex = max(before.LastMissedHeartbeatIndex, n.LastMissedHeartbeatIndex)
+	}
+	if before != nil && after.Unlisted == nil { // the client does not report them
+		after.Unlisted = before.Unlisted
 	}
 	after.Canonicalize()
 	if !after.Status.Valid() {
@@ -57,6 +60,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	after.StatusUpdatedAt = at.Unix()
 	after.ModifyIndex = t.rows.written.index
 	t.rows.putNode(before, after)
+	confirmations{&t.rows}.unlisted(after, at)
 	return nil
 }
 

@@ -17,8 +17,10 @@ const maxNames = 20
 type counted struct {
 	// rows are those with a row. The others were purged while they might run.
 	rows map[cluster.AllocID]bool
-	// count is the count of the record, which also contains the purged ones.
+	// count is the count of the record, which also contains the purged and the unlisted ones.
 	count int
+	// unlisted are those that the node had reported as unlisted.
+	unlisted opinion.Unlisted
 }
 
 // counts reports whether records in the state count unconfirmed allocations: the cluster version
@@ -54,7 +56,8 @@ func (c confirmations) judgeUnconfirmed(d *drain, running, record *cluster.Drain
 		for a := range unconfirmed(c.e.After, running) {
 			names = append(names, a.ID)
 		}
-		d.counted.count = len(names) + running.PurgedRunning
+		d.counted.unlisted = opinion.UnlistedOn(c.e.Before.Node(running.NodeID), c.e.After.Alloc)
+		d.counted.count = len(names) + running.PurgedRunning + d.counted.unlisted.Count
 	}
 	d.counted.rows = make(map[cluster.AllocID]bool, len(names))
 	for _, id := range names {
@@ -68,6 +71,9 @@ func (c confirmations) judgeUnconfirmed(d *drain, running, record *cluster.Drain
 	case got == nil || got.Count != expected.Count || !slices.Equal(got.Allocs, expected.Allocs) || !got.ConfirmedAt.IsZero() || got.ConfirmedBy != "":
 		f.Why = fmt.Sprintf("the record has %s, but nothing confirms %d allocations, %v", textOf(got), expected.Count, expected.Allocs)
 		c.w.find(c.e, f)
+	case !d.counted.unlisted.Same(got.Unlisted):
+		f.Why = fmt.Sprintf("the record has %s, but the node reported %v as unlisted", textOf(got), d.counted.unlisted)
+		c.w.find(c.e, f)
 	}
 	d.counted.count = countOf(record)
 	d.Unconfirmed = d.counted.count
@@ -80,6 +86,9 @@ func textOf(u *cluster.UnconfirmedAllocs) string {
 		return "no count of unconfirmed allocations"
 	}
 	text := fmt.Sprintf("the count %d of unconfirmed allocations, %v", u.Count, u.Allocs)
+	if u.Unlisted != nil {
+		text += fmt.Sprintf(", unlisted %v", *u.Unlisted)
+	}
 	if !u.ConfirmedAt.IsZero() || u.ConfirmedBy != "" {
 		text += fmt.Sprintf(", confirmed at %s by %q", u.ConfirmedAt, u.ConfirmedBy)
 	}
@@ -214,6 +223,11 @@ func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []clust
 			expected--
 		}
 	}
+	if n := c.e.After.Node(record.NodeID); n != nil {
+		was := d.counted.unlisted.Count
+		d.counted.unlisted = d.counted.unlisted.After(n.Unlisted)
+		expected -= was - d.counted.unlisted.Count
+	}
 	got := record.Unconfirmed
 	if got == nil {
 		got = &cluster.UnconfirmedAllocs{}
@@ -223,6 +237,7 @@ func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []clust
 		expected = 0
 		if confirmed {
 			clear(d.counted.rows)
+			d.counted.unlisted = opinion.Unlisted{}
 		}
 	}
 	switch {
@@ -234,6 +249,8 @@ func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []clust
 		f.Why = fmt.Sprintf("the count was %d, and the entry confirms %d of these allocations, but it is %d", d.counted.count, d.counted.count-expected, got.Count)
 	case got.ConfirmedAt.IsZero() != (got.Count > 0):
 		f.Why = fmt.Sprintf("the count is %d, but the record has the time of confirmation %s", got.Count, got.ConfirmedAt)
+	case !d.counted.unlisted.Same(got.Unlisted):
+		f.Why = fmt.Sprintf("the record has %s, but the node reports %v of these as unlisted", textOf(got), d.counted.unlisted)
 	case !d.counted.contains(got):
 		f.Why = fmt.Sprintf("the record names %v, and counts %v", got.Allocs, slices.Sorted(maps.Keys(d.counted.rows)))
 	}
@@ -251,7 +268,7 @@ func (c *counted) contains(u *cluster.UnconfirmedAllocs) bool {
 			without++
 		}
 	}
-	return without <= u.Count-len(c.rows)
+	return without <= u.Count-c.unlisted.Count-len(c.rows)
 }
 
 // adoptCount records what the record of an ended drain counts, from the state.
@@ -259,7 +276,7 @@ func (c confirmations) adoptCount(s State, d *drain, record *cluster.Drain) {
 	if record.Unconfirmed == nil || record.Unconfirmed.Count == 0 {
 		return
 	}
-	d.counted = counted{rows: map[cluster.AllocID]bool{}, count: record.Unconfirmed.Count}
+	d.counted = counted{rows: map[cluster.AllocID]bool{}, count: record.Unconfirmed.Count, unlisted: opinion.UnlistedIn(record.Unconfirmed.Unlisted)}
 	for a := range unconfirmed(s, record) {
 		if a.AllocModifyIndex <= record.EndIndex { // nothing writes a row for its client after the loss
 			d.counted.rows[a.ID] = true

@@ -52,6 +52,29 @@ func endedWith(id cluster.NodeID, outcome cluster.Outcome, count int, names ...c
 	}
 }
 
+// reports writes the unlisted allocations that a node reports.
+func reports(id cluster.NodeID, unlisted ...cluster.AllocID) edit {
+	return node(id, func(n *cluster.Node) { n.Unlisted = cluster.NewUnlistedAllocs(unlisted) })
+}
+
+// unlistedEnd ends a drain of n1 whose client runs two allocations that the servers do not list.
+func unlistedEnd(l *log) {
+	l.apply(changed("a1", stopped), changed("a2", stopped))
+	l.apply(reports("n1", "old1", "old2"))
+	l.apply(drained("n1", cluster.DrainSpec{}))
+	l.apply(endedWith("n1", cluster.OutcomeUnconfirmed, 2), counts("n1", unlistedLeft("old1", "old2")))
+}
+
+// unlistedLeft sets the unlisted allocations of a record that counts no others.
+func unlistedLeft(ids ...cluster.AllocID) func(*cluster.UnconfirmedAllocs, time.Time) {
+	return func(u *cluster.UnconfirmedAllocs, now time.Time) {
+		u.Count, u.Unlisted = len(ids), cluster.NewUnlistedAllocs(ids)
+		if len(ids) == 0 {
+			u.Unlisted, u.ConfirmedAt = nil, now
+		}
+	}
+}
+
 // counts changes the count of the record of a node's drain.
 func counts(id cluster.NodeID, change func(*cluster.UnconfirmedAllocs, time.Time)) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
@@ -205,6 +228,29 @@ func wrongConfirmations() []violation {
 			l.source = witness.Collection
 			l.apply(purged("a1"))
 		}},
+		{"a complete drain whose client runs what the servers do not list", witness.UntrueOutcome, func(l *log) {
+			l.apply(changed("a1", stopped), changed("a2", stopped), reports("n1", "old"))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(endedWith("n1", cluster.OutcomeComplete, 1), counts("n1", unlistedLeft("old")))
+		}},
+		{"a record that names another unlisted allocation", witness.MiscountedUnconfirmed, func(l *log) {
+			l.apply(changed("a1", stopped), changed("a2", stopped), reports("n1", "old"))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(endedWith("n1", cluster.OutcomeUnconfirmed, 1), counts("n1", unlistedLeft("other")))
+		}},
+		{"a lost allocation that counts twice because its client reports it", witness.MiscountedUnconfirmed, func(l *log) {
+			l.apply(lost("a1"), changed("a2", stopped), reports("n1", "a1"))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(endedWith("n1", cluster.OutcomeUnconfirmed, 2, "a1"))
+		}},
+		{"a node that reports fewer and does not lower the count", witness.MiscountedUnconfirmed, func(l *log) {
+			unlistedEnd(l)
+			l.apply(reports("n1", "old1"))
+		}},
+		{"a count that falls although the node reports the same", witness.MiscountedUnconfirmed, func(l *log) {
+			unlistedEnd(l)
+			l.apply(reports("n1", "old1", "old2"), counts("n1", unlistedLeft("old1")))
+		}},
 		{"a count no entry named", witness.Unseen, func(l *log) {
 			unconfirmedEnd(l)
 			l.apply(silently(counts("n1", zero)))
@@ -251,6 +297,27 @@ func TestWitness_acceptsConfirmations(t *testing.T) {
 			l.apply(noNode("n1"))
 			l.source = witness.Collection
 			l.apply(purged("a1"))
+		},
+		"the node reports fewer unlisted allocations": func(l *log) {
+			unlistedEnd(l)
+			l.apply(reports("n1", "old2"), counts("n1", unlistedLeft("old2")))
+			l.apply(reports("n1", "newer", "old2"))
+			l.apply(reports("n1", "newer"), counts("n1", unlistedLeft()))
+		},
+		"a deleted node reports fewer when it registers again": func(l *log) {
+			unlistedEnd(l)
+			l.apply(noNode("n1"))
+			l.apply(node("n1", ready), reports("n1", "old2"), counts("n1", unlistedLeft("old2")))
+		},
+		"an operator confirms unlisted allocations": func(l *log) {
+			unlistedEnd(l)
+			l.source = witness.Operator
+			l.apply(counts("n1", unlistedLeft()), counts("n1", byOperator))
+		},
+		"the client reports a lost allocation": func(l *log) {
+			l.apply(lost("a1"), changed("a2", stopped), reports("n1", "a1"))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(endedWith("n1", cluster.OutcomeUnconfirmed, 1, "a1"))
 		},
 		"the drain ends when time has confirmed": func(l *log) {
 			l.apply(stopsAway("web"), away("n1"))

@@ -32,6 +32,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.EphemeralDisk](), reflect.TypeFor[cluster.Task](), reflect.TypeFor[cluster.Lifecycle](),
 		reflect.TypeFor[cluster.Allocation](), reflect.TypeFor[cluster.DesiredTransition](), reflect.TypeFor[cluster.DeploymentStatus](),
 		reflect.TypeFor[cluster.Evaluation](), reflect.TypeFor[cluster.VolumeHolds](), reflect.TypeFor[cluster.VolumeHold](),
+		reflect.TypeFor[cluster.UnlistedAllocs](),
 	}
 }
 
@@ -40,7 +41,9 @@ func rowTypes() []reflect.Type {
 func decisionFieldsOf(t reflect.Type) []string {
 	switch t {
 	case reflect.TypeFor[cluster.Node]():
-		return []string{"ID", "Name", "Status", "StatusChangedAt", "Drain", "VolumeAllowance", "HoldLimit"}
+		return []string{"ID", "Name", "Status", "StatusChangedAt", "Drain", "VolumeAllowance", "HoldLimit", "Unlisted"}
+	case reflect.TypeFor[cluster.UnlistedAllocs]():
+		return []string{"Count", "Allocs"}
 	case reflect.TypeFor[cluster.Drain]():
 		return []string{"ID", "Revision", "Strategy", "UpdatedAt", "Marked", "PurgedRunning", "CreateIndex"}
 	case reflect.TypeFor[cluster.DrainStrategy]():

@@ -81,6 +81,9 @@ func (g *generator) node(m *model, rows *Rows) {
 	// The limits and volumes are computed from other fields, so that the generator draws the same
 	// worlds as in older releases.
 	n.VolumeAllowance, n.HoldLimit = time.Duration(n.StatusChangedAt.Nanosecond()), 2*time.Duration(n.StatusChangedAt.Nanosecond())
+	if n.StatusChangedAt.Nanosecond()/1000%2 == 0 {
+		n.Unlisted = cluster.NewUnlistedAllocs([]cluster.AllocID{cluster.AllocID("unlisted-" + n.Name)})
+	}
 	if g.oneIn(2) {
 		n.Drain = g.drain(id, cluster.Revision(m.index))
 	}

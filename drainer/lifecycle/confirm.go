@@ -30,10 +30,24 @@ func Confirm(d *cluster.Drain, confirmed []*cluster.Allocation, at time.Time) *c
 	if len(u.Allocs) == 0 {
 		u.Allocs = nil
 	}
-	if u.Count == 0 {
-		u.ConfirmedAt = at.UTC()
+	return withUnconfirmed(d, u, at)
+}
+
+// ConfirmUnlisted returns the next row of the record of an ended drain after its node has reported the
+// allocations that the servers do not list, or nil if the record counts none that has ended. A node whose
+// client does not report them has nil, which confirms nothing.
+func ConfirmUnlisted(d *cluster.Drain, reported *cluster.UnlistedAllocs, at time.Time) *cluster.Drain {
+	if d.CountUnconfirmed() == 0 || reported == nil {
+		return nil
 	}
-	return withUnconfirmed(d, u)
+	u := *d.Unconfirmed
+	u.Unlisted = u.Unlisted.LeftIn(reported)
+	ended := d.Unconfirmed.Unlisted.Len() - u.Unlisted.Len()
+	if ended == 0 {
+		return nil
+	}
+	u.Count -= ended
+	return withUnconfirmed(d, u, at)
 }
 
 // ConfirmByOperator returns the next row of the record of an ended drain after an operator confirmed
@@ -42,10 +56,15 @@ func ConfirmByOperator(d *cluster.Drain, by string, at time.Time) *cluster.Drain
 	if d.CountUnconfirmed() == 0 {
 		return nil
 	}
-	return withUnconfirmed(d, cluster.UnconfirmedAllocs{ConfirmedAt: at.UTC(), ConfirmedBy: by})
+	return withUnconfirmed(d, cluster.UnconfirmedAllocs{ConfirmedBy: by}, at)
 }
 
-func withUnconfirmed(d *cluster.Drain, u cluster.UnconfirmedAllocs) *cluster.Drain {
+// withUnconfirmed returns a copy of the record with other counts. If they are zero, all ends are
+// confirmed at the time.
+func withUnconfirmed(d *cluster.Drain, u cluster.UnconfirmedAllocs, at time.Time) *cluster.Drain {
+	if u.Count == 0 {
+		u.ConfirmedAt = at.UTC()
+	}
 	after := d.Copy()
 	after.Unconfirmed = &u
 	return after

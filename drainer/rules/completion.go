@@ -138,23 +138,28 @@ func (e Ending) WithoutConfirmation() Ending {
 // Unconfirmed returns the allocations that have to leave a draining node and whose end nothing confirms
 // in the view, or nil.
 func Unconfirmed(v View, n *cluster.Node) *cluster.UnconfirmedAllocs {
-	count, first := countUnconfirmed(v, n)
-	if count == 0 {
-		return nil
-	}
-	return &cluster.UnconfirmedAllocs{Count: count, Allocs: first}
-}
-
-// countUnconfirmed returns the number of those allocations, and the first of them by id.
-func countUnconfirmed(v View, n *cluster.Node) (count int, first []cluster.AllocID) {
-	count = n.Drain.PurgedRunning
+	u := &cluster.UnconfirmedAllocs{Unlisted: unlisted(v, n)}
+	u.Count = n.Drain.PurgedRunning + u.Unlisted.Len()
 	for a := range v.Unconfirmed(n.ID) {
 		if !n.Drain.Leaves(a.Stage()) {
 			continue
 		}
-		if count++; len(first) < cluster.MaxUnconfirmedNames {
-			first = append(first, a.ID)
+		if u.Count++; len(u.Allocs) < cluster.MaxUnconfirmedNames {
+			u.Allocs = append(u.Allocs, a.ID)
 		}
 	}
-	return count, first
+	if u.Count == 0 {
+		return nil
+	}
+	return u
+}
+
+// unlisted returns the allocations that the node has reported as unlisted, or nil. Rows of which no
+// answer has reached the client yet count by themselves. The state has no stage of an unlisted
+// allocation, so the drain counts those of system jobs too.
+func unlisted(v View, n *cluster.Node) *cluster.UnlistedAllocs {
+	return n.Unlisted.Without(func(id cluster.AllocID) bool {
+		a := v.Alloc(id)
+		return a != nil && a.NodeID == n.ID && a.Listed()
+	})
 }

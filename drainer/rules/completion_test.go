@@ -87,11 +87,27 @@ func (w *twin) unconfirmedOn(n *cluster.Node) *cluster.UnconfirmedAllocs {
 		}
 	}
 	slices.Sort(ids)
-	count := len(ids) + n.Drain.PurgedRunning
-	if count == 0 {
+	u := &cluster.UnconfirmedAllocs{Count: len(ids) + n.Drain.PurgedRunning, Allocs: ids[:min(len(ids), 20)]}
+	if n.Unlisted != nil {
+		var names []cluster.AllocID
+		unnamed := n.Unlisted.Count - len(n.Unlisted.Allocs)
+		for _, id := range n.Unlisted.Allocs {
+			counts := slices.ContainsFunc(w.rows.Allocs, func(a *cluster.Allocation) bool {
+				return a.ID == id && a.NodeID == n.ID && (!a.ClientTerminal() || a.ClientStatus == "lost" && a.ConfirmedAt.IsZero())
+			})
+			if !counts {
+				names = append(names, id)
+			}
+		}
+		if count := len(names) + unnamed; count > 0 {
+			u.Unlisted = &cluster.UnlistedAllocs{Count: count, Allocs: names}
+			u.Count += count
+		}
+	}
+	if u.Count == 0 {
 		return nil
 	}
-	return &cluster.UnconfirmedAllocs{Count: count, Allocs: ids[:min(len(ids), 20)]}
+	return u
 }
 
 // A drain that ends before the deadline leaves no allocation that had to leave.

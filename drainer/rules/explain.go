@@ -146,7 +146,9 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 		r.Left[s] = e.onNode.left(s)
 		r.Ignored += len(e.onNode[s].excluded)
 	}
-	r.Unconfirmed, _ = countUnconfirmed(e.view, n)
+	if u := Unconfirmed(e.view, n); u != nil {
+		r.Unconfirmed = u.Count
+	}
 	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
 		r.EndsBy = e.onNode.bound(n, e.term.boundedFrom(e.now), e.policy, e.term.WriteTime())
 	}

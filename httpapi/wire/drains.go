@@ -81,9 +81,11 @@ type Drain struct {
 	VolumesLeft *VolumeHolds `json:",omitempty"`
 	// Unconfirmed counts, after the end, the allocations that had to leave and whose end nothing
 	// confirms: their tasks may still run. It falls when their ends are confirmed. UnconfirmedAllocs
-	// names at most 20 of them.
+	// names at most 20 of them, without those in Unlisted: these are the ones of Unconfirmed that the
+	// node's client may run and that the servers do not list, or null.
 	Unconfirmed       int
-	UnconfirmedAllocs []string `json:",omitempty"`
+	UnconfirmedAllocs []string        `json:",omitempty"`
+	Unlisted          *UnlistedAllocs `json:",omitempty"`
 	// ConfirmedAt is when Unconfirmed fell to zero, or null. ConfirmedBy is the operator who confirmed
 	// the drain, or empty.
 	ConfirmedAt Time   `json:",omitzero"`
@@ -102,7 +104,7 @@ func NewDrain(d *cluster.Drain) *Drain {
 		VolumesLeft: newVolumeHolds(d.VolumesLeft), CreateIndex: d.CreateIndex, EndIndex: d.EndIndex,
 	}
 	if u := d.Unconfirmed; u != nil {
-		w.Unconfirmed, w.UnconfirmedAllocs = u.Count, IDs(u.Allocs)
+		w.Unconfirmed, w.UnconfirmedAllocs, w.Unlisted = u.Count, IDs(u.Allocs), newUnlistedAllocs(u.Unlisted)
 		w.ConfirmedAt, w.ConfirmedBy = NewTime(u.ConfirmedAt), u.ConfirmedBy
 	}
 	for class := range cluster.MarkClassCount {

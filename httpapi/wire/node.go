@@ -70,6 +70,9 @@ type Node struct {
 	StoragePlugins  []*StoragePlugin `json:",omitempty"`
 	VolumeAllowance time.Duration    `json:",omitempty"`
 	HoldLimit       time.Duration    `json:",omitempty"`
+	// Unlisted are the allocations that the client may run and that the servers do not list, or null if
+	// no client has reported them. Ours.
+	Unlisted *UnlistedAllocs `json:",omitempty"`
 
 	LastAllocUpdateIndex     uint64
 	LastMissedHeartbeatIndex uint64
@@ -145,6 +148,7 @@ func NewNode(n *cluster.Node) *Node {
 		StoragePlugins:        newStoragePlugins(n.StoragePlugins),
 		VolumeAllowance:       n.VolumeAllowance,
 		HoldLimit:             n.HoldLimit,
+		Unlisted:              newUnlistedAllocs(n.Unlisted),
 
 		LastMissedHeartbeatIndex: n.LastMissedHeartbeatIndex,
 		CreateIndex:              n.CreateIndex,
@@ -198,8 +202,33 @@ func (w *Node) Node() *cluster.Node {
 		SchedulingEligibility: cluster.Eligibility(w.SchedulingEligibility),
 		ReportsDrivers:        w.ReportsDrivers || len(w.Drivers) > 0, Drivers: registeredDrivers(w.Drivers), MaxKillTimeout: w.MaxKillTimeout,
 		StoragePlugins: registeredPlugins(w.StoragePlugins), VolumeAllowance: w.VolumeAllowance, HoldLimit: w.HoldLimit,
-		Devices: w.NodeResources.devices(),
+		Devices: w.NodeResources.devices(), Unlisted: w.Unlisted.allocs(),
 	}
+}
+
+// UnlistedAllocs are allocations that the client of a node may run and that the servers do not list.
+// Allocs has the first 20 of Count by id.
+type UnlistedAllocs struct {
+	Count  int
+	Allocs []string
+}
+
+func newUnlistedAllocs(u *cluster.UnlistedAllocs) *UnlistedAllocs {
+	if u == nil {
+		return nil
+	}
+	return &UnlistedAllocs{Count: u.Count, Allocs: IDs(u.Allocs)}
+}
+
+func (w *UnlistedAllocs) allocs() *cluster.UnlistedAllocs {
+	if w == nil {
+		return nil
+	}
+	u := &cluster.UnlistedAllocs{Count: w.Count}
+	for _, id := range w.Allocs {
+		u.Allocs = append(u.Allocs, cluster.AllocID(id))
+	}
+	return u
 }
 
 // object is the map, or an empty one for nil: the reference's clients write to it.
