@@ -35,6 +35,7 @@ func (g *agreement) accepts(w Changes) bool {
 		g.cluster, g.index = w.ClusterID, 0
 	default:
 		g.note(true)
+		relist(g.core, Changes{}, nil)
 		if lasting, log := g.foreign.Failed(g.core.now.Wall); log {
 			logger.Error("the servers belong to another cluster: the client ignores them and keeps its allocations running; "+
 				"the node joins the other cluster when all of them have ended; to end them, run \"nodedrain client -config FILE -destroy\"",

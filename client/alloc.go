@@ -27,6 +27,9 @@ type allocRunner struct {
 	// pendingUnreadable states why the client cannot read pending, or is empty.
 	pendingUnreadable string
 
+	// listed: an answer of the servers lists the allocation, and no later one shows that they do not.
+	listed bool
+
 	report         reportState
 	discarding     bool
 	discardAt      time.Duration
@@ -97,6 +100,7 @@ func (a *allocRunner) restore() {
 
 // update handles a newer version of the allocation.
 func (a *allocRunner) update(alloc *cluster.Allocation) {
+	a.list(alloc.Listed())
 	if a.orphan() {
 		a.pending, a.pendingUnreadable = alloc, ""
 		return
@@ -224,6 +228,9 @@ func (a *allocRunner) updateStatus() {
 		a.rec.Ended, a.rec.EndedAt = true, a.core.now.Wall
 		a.touch()
 		a.core.visiting.ended()
+		if !a.listed {
+			a.core.publisher.note()
+		}
 	case status == cluster.ClientPending && a.order.mainsStarted():
 		status = cluster.ClientRunning
 	}

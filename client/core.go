@@ -78,6 +78,16 @@ func (c *Core) Servers(w Changes) {
 // cluster when nothing of its own cluster is left.
 func (c *Core) Foreign() bool { return c.agreement.ignoring.Load() }
 
+// Forgotten posts that the servers do not have the node. So they may have none of its allocations, until an
+// answer with all allocations lists them. [Shell.Publish] then gets the facts in any case. The caller
+// registers the node with these, and requests all allocations.
+func (c *Core) Forgotten() {
+	c.inbox.post(func() {
+		relist(c, Changes{}, nil)
+		c.publisher.noteUrgent()
+	})
+}
+
 // Contact posts that the servers have answered a heartbeat. sent is the time when the client sent it,
 // and previous is the last such time before, also of an earlier client.
 func (c *Core) Contact(previous, sent time.Duration) {
@@ -157,10 +167,10 @@ func (c *Core) Step(now Time) (wakeAt time.Duration) {
 		c.wakeAt = Never
 		c.drivers.step()
 		c.devices.step()
-		c.publisher.step()
 		c.visiting.pass()
 		c.drivers.sendStarts()
 	}
+	c.publisher.step()
 	c.reports.step()
 	c.discard()
 	return c.wakeAt
@@ -241,6 +251,7 @@ func (c *Core) receive(w Changes) {
 	for _, id := range w.Known {
 		known[id] = true
 	}
+	relist(c, w, known)
 	for _, a := range c.allocs {
 		if !known[a.id()] {
 			a.stopUnknown()
@@ -268,6 +279,7 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	a := newAllocRunner(c, &Record{
 		Alloc: alloc, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
 	})
+	a.listed = alloc.Listed()
 	c.add(a)
 	a.received()
 }

@@ -15,6 +15,9 @@ type NodeFacts struct {
 	// DeviceProblems states by device plugin why it has no devices, or which parts of its report the
 	// client ignores. A text may have several lines. A plugin without problems has no text.
 	DeviceProblems map[string]string
+	// Unlisted are the allocations whose tasks may run and that the servers do not list. After a start of
+	// the client these are all, until the first answer of the servers. It is never nil.
+	Unlisted *cluster.UnlistedAllocs
 }
 
 // publisher reports the plugins of the node to the servers.
@@ -24,10 +27,13 @@ type publisher struct {
 	// them.
 	unpublished bool
 	publishAt   time.Duration
-	// published: the facts were published at least once. The first time waits for all plugins until
-	// firstBy, so that a new node registers with all its plugins.
-	published bool
-	firstBy   time.Duration
+	// settled: all plugins have reported, or firstBy has passed. Facts wait for that, so that a new node
+	// registers with all its plugins.
+	settled bool
+	firstBy time.Duration
+	// urgent: the servers must have the newest facts before a drain of the node ends, so they do not
+	// wait.
+	urgent bool
 }
 
 // firstPublish is the longest wait for the first fingerprints of all plugins.
@@ -35,22 +41,25 @@ const firstPublish = 10 * time.Second
 
 func (p *publisher) facts() NodeFacts {
 	c := p.core
-	return NodeFacts{Drivers: c.drivers.infos(), Devices: c.devices.reportedGroups(), DeviceProblems: c.devices.problems()}
+	return NodeFacts{
+		Drivers: c.drivers.infos(), Devices: c.devices.reportedGroups(), DeviceProblems: c.devices.problems(), Unlisted: c.unlisted(),
+	}
 }
 
-// note marks the facts as changed, so that the next step publishes them.
+// note marks the facts as changed, so that a step publishes them when the interval is over.
 func (p *publisher) note() { p.unpublished = true }
+
+// noteUrgent marks the facts as changed, so that the next step publishes them.
+func (p *publisher) noteUrgent() { p.unpublished, p.urgent = true, true }
 
 func (p *publisher) step() {
 	c := p.core
 	if p.firstBy == 0 {
 		p.firstBy = c.now.Boot + firstPublish
 	}
-	if !p.published && !(c.drivers.allKnown() && c.devices.allKnown()) && !c.reached(p.firstBy) {
-		return
-	}
-	if p.unpublished && c.reached(p.publishAt) {
-		p.unpublished, p.published = false, true
+	p.settled = p.settled || c.drivers.allKnown() && c.devices.allKnown() || c.reached(p.firstBy)
+	if p.unpublished && (p.urgent || p.settled && c.reached(p.publishAt)) {
+		p.unpublished, p.urgent = false, false
 		p.publishAt = c.now.Boot + c.options.PublishInterval
 		c.options.Shell.Publish(p.facts())
 	}

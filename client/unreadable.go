@@ -21,6 +21,7 @@ func receiveUnreadable(c *Core, u Unreadable) {
 	a := newAllocRunner(c, &Record{
 		Alloc: alloc, Unreadable: u.Reason, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
 	})
+	a.listed = true
 	c.add(a)
 	a.touch()
 }
@@ -29,11 +30,13 @@ func receiveUnreadable(c *Core, u Unreadable) {
 // continues the allocation by its record, and stops it if the servers stop it.
 func updateUnreadable(a *allocRunner, u Unreadable) {
 	if a.orphan() {
+		a.list(u.Alloc.Listed())
 		a.pending, a.pendingUnreadable = u.Alloc, u.Reason
 		return
 	}
 	known := *a.rec.Alloc
 	known.AllocModifyIndex, known.ClientStatus, known.DeploymentStatus = u.Alloc.AllocModifyIndex, u.Alloc.ClientStatus, u.Alloc.DeploymentStatus
+	known.ConfirmedAt = u.Alloc.ConfirmedAt
 	if u.Alloc.DesiredStatus != "" {
 		known.DesiredStatus, known.DesiredDescription = u.Alloc.DesiredStatus, u.Alloc.DesiredDescription
 		known.DesiredTransition = u.Alloc.DesiredTransition

@@ -62,6 +62,8 @@ type contact struct {
 	answered func(sent time.Duration)
 	receive  func(client.Changes)
 	foreign  func() bool
+	// forgotten is called when the servers do not have the node. It makes the core publish its facts.
+	forgotten func()
 
 	// failures logs failed requests.
 	failures *failures
@@ -79,11 +81,15 @@ type contact struct {
 	node *cluster.Node
 	// facts counts the changes of node; guarded by mu.
 	facts uint64
+	// renew: the next request for changes requests all allocations. endRequest ends the one in flight, or
+	// is nil; guarded by mu.
+	renew      bool
+	endRequest context.CancelFunc
 }
 
 func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	return &contact{
-		servers: s, logger: logger, node: n, answered: func(time.Duration) {}, receive: func(client.Changes) {}, foreign: func() bool { return false },
+		servers: s, logger: logger, node: n, answered: func(time.Duration) {}, receive: func(client.Changes) {}, foreign: func() bool { return false }, forgotten: func() {},
 		failures: newFailures(logger), registered: make(chan struct{}), changed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 	}
 }
@@ -94,7 +100,7 @@ func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 func (c *contact) publish(facts client.NodeFacts) {
 	c.change(func(n *cluster.Node) {
 		var err, refused error
-		n.Drivers = facts.Drivers
+		n.Drivers, n.Unlisted = facts.Drivers, facts.Unlisted
 		if n.Devices, err = cluster.UsableDevices(facts.Devices); err != nil {
 			c.logger.Error("the servers would refuse some devices of the node; the client registers the node without these", "error", err)
 		}
@@ -186,6 +192,9 @@ func (c *contact) keepAlive(ctx context.Context) {
 		p.Answer(time.Now(), ttl, err)
 		if err != nil {
 			c.failures.failed(ctx, next.Request.String(), err)
+			if errors.Is(err, presence.ErrNotRegistered) && !errors.Is(err, errOlderVersion) {
+				c.forget(ctx, facts)
+			}
 			continue
 		}
 		c.answered(sent)
@@ -203,6 +212,40 @@ func (c *contact) keepAlive(ctx context.Context) {
 			first = false
 		}
 	}
+}
+
+// factsTimeout is how long a node that the servers do not have waits for the facts of the core before it
+// registers.
+const factsTimeout = time.Second
+
+// forget makes the core publish all allocations that it runs as unlisted, and waits for that, so that the
+// registration contains them: a drain could otherwise be complete before the client has read what the
+// servers have. facts is the version of the node before. The client then reads all allocations.
+func (c *contact) forget(ctx context.Context, facts uint64) {
+	c.forgotten()
+	c.mu.Lock()
+	c.renew = true
+	if c.endRequest != nil {
+		c.endRequest()
+	}
+	c.mu.Unlock()
+	ctx, end := context.WithTimeout(ctx, factsTimeout)
+	defer end()
+	for ctx.Err() == nil {
+		if _, present := c.versioned(); present != facts {
+			return
+		}
+		pause(ctx, factsTimeout, c.changed)
+	}
+}
+
+// beginRequest returns the context of a request for changes, and whether it must request all allocations.
+func (c *contact) beginRequest(ctx context.Context) (request context.Context, end context.CancelFunc, all bool) {
+	request, end = context.WithCancel(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, c.renew, c.endRequest = c.renew, false, end
+	return request, end, all
 }
 
 // send sends a registration or a heartbeat.
@@ -251,9 +294,18 @@ func (c *contact) listen(ctx context.Context) {
 			pause(ctx, foreignInterval, nil)
 			clusterID, index = "", 0
 		}
-		w, err := c.servers.Changes(ctx, clusterID, index)
+		request, end, all := c.beginRequest(ctx)
+		if all {
+			clusterID, index = "", 0
+		}
+		w, err := c.servers.Changes(request, clusterID, index)
+		ended := request.Err() != nil && ctx.Err() == nil
+		end()
 		if err == nil && w.ClusterID == "" {
 			err = errors.New("the server does not name its cluster")
+		}
+		if ended {
+			continue
 		}
 		if err != nil {
 			c.failures.failed(ctx, changesRequest, err)

@@ -306,6 +306,30 @@ func TestContact_listen(t *testing.T) {
 	})
 }
 
+// Bug: the node was purged while it was away. It registered again with what it had last published, and a
+// drain was complete before the client had read that the servers do not list its allocations.
+func TestContact_forgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{ttl: 30 * time.Second, answers: []client.Changes{{ClusterID: "c", Index: 7}}}
+		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
+		all := cluster.NewUnlistedAllocs([]cluster.AllocID{"a"})
+		c.forgotten = func() { time.AfterFunc(time.Millisecond, func() { c.publish(client.NodeFacts{Unlisted: all}) }) }
+		defer c.run(t, true)()
+		s.pass(time.Minute)
+		s.set(func() { s.accepted = false })
+		s.pass(11 * time.Second)
+		must.Len(t, 2, s.registered)
+		must.Eq(t, all, s.registered[1].Unlisted)
+		must.Eq(t, []since{{"", 0}, {"c", 7}, {"", 0}}, s.changes, must.Sprint("the client reads all allocations"))
+
+		c.forgotten = func() {} // a core that does not step
+		s.set(func() { s.accepted = false })
+		s.pass(12 * time.Second)
+		must.Len(t, 3, s.registered)
+	})
+}
+
 // While the node ignores the servers, the client requests all allocations twice a minute. The node may
 // then join their cluster, and must not miss an allocation that it has ignored before.
 func TestContact_foreign(t *testing.T) {

@@ -119,6 +119,9 @@ func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.D
 	return ttl, err
 }
 
+// errOlderVersion means that the servers have the node, but may lack fields of it.
+var errOlderVersion = errors.New("the node registered in an older cluster version")
+
 // Heartbeat implements [Servers]. If the cluster version has increased since the registration, the
 // node counts as not registered.
 func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err error) {
@@ -129,7 +132,7 @@ func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err err
 		return err
 	})
 	if before := cluster.Version(s.registeredIn.Load()); err == nil && version > before {
-		return ttl, fmt.Errorf("%w in cluster version %d, but in version %d", presence.ErrNotRegistered, version, before)
+		return ttl, fmt.Errorf("%w: %w: the cluster has version %d, and the registration version %d", presence.ErrNotRegistered, errOlderVersion, version, before)
 	}
 	if api.UnknownNode(err) {
 		err = fmt.Errorf("%w: %w", presence.ErrNotRegistered, err)

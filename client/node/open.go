@@ -199,7 +199,7 @@ func (n *Node) connect(core *client.Core, happen *events) {
 	n.shell.storage.restartTask = core.Operator().Restart
 	n.shell.contact.answered, n.shell.contact.receive = n.answered, core.Servers
 	n.shell.guards.stopped = core.StoppedByWatchdog
-	n.shell.contact.foreign = core.Foreign
+	n.shell.contact.foreign, n.shell.contact.forgotten = core.Foreign, core.Forgotten
 	// The first registration has the devices of the earlier client. Otherwise they would vanish until
 	// their plugins have started.
 	n.shell.contact.publish(core.Facts())

@@ -1,0 +1,104 @@
+package client_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// unlisted checks which allocations the newest published facts contain as unlisted.
+func unlisted(n *node, ids ...cluster.AllocID) {
+	n.t.Helper()
+	must.SliceNotEmpty(n.t, n.published)
+	must.Eq(n.t, cluster.NewUnlistedAllocs(ids), n.published[len(n.published)-1].Unlisted)
+}
+
+// empty sends an answer of servers that have no allocation of the node.
+func empty(n *node, clusterID string) {
+	n.index++
+	n.core.Servers(client.Changes{ClusterID: clusterID, Index: n.index, All: true, Complete: true})
+}
+
+// Bug: the servers were restored from an older state, and a drain was complete while the client stopped what
+// the state did not have. The client publishes it at once, and publishes again when the tasks have ended.
+func TestUnlisted_untilItHasEnded(t *testing.T) {
+	n := newRunning(t, script{ignores: true}, time.Minute)
+	unlisted(n)
+	count := len(n.published)
+	empty(n, "cluster-1")
+	n.run(time.Millisecond)
+	must.Len(t, count+1, n.published)
+	unlisted(n, "a")
+	n.run(time.Second)
+	must.Len(t, 1, n.live("web"))
+	for range 100 {
+		empty(n, "cluster-1")
+	}
+	n.run(time.Hour)
+	must.SliceEmpty(t, n.live(""))
+	must.Len(t, count+2, n.published, must.Sprint("the same set is published once"))
+	unlisted(n)
+}
+
+// The servers are a new cluster, which does not list what the old one placed.
+func TestUnlisted_ofAnotherCluster(t *testing.T) {
+	n := newRunning(t, script{}, time.Minute)
+	empty(n, "cluster-2")
+	n.run(time.Minute)
+	must.Len(t, 1, n.live(""))
+	unlisted(n, "a")
+	n.answer()
+	n.run(time.Minute)
+	unlisted(n)
+}
+
+// The servers do not have the node: all that runs is unlisted until an answer lists it.
+func TestUnlisted_ofForgottenNodes(t *testing.T) {
+	n := newRunning(t, script{}, time.Minute)
+	count := len(n.published)
+	n.core.Forgotten()
+	n.run(time.Millisecond)
+	must.Len(t, count+1, n.published)
+	unlisted(n, "a")
+	n.answer()
+	n.run(time.Minute)
+	unlisted(n)
+}
+
+// A client that starts has read no answer. The first answer with all allocations shows it.
+func TestUnlisted_afterAStart(t *testing.T) {
+	n := newRunning(t, script{}, time.Minute)
+	n.place(allocation("b", mainTask("other")))
+	n.run(time.Minute)
+	n.crash()
+	must.Eq(t, cluster.NewUnlistedAllocs([]cluster.AllocID{"a", "b"}), n.core.Facts().Unlisted)
+	n.run(time.Minute)
+	unlisted(n, "a", "b")
+	n.answer()
+	n.run(time.Minute)
+	unlisted(n)
+}
+
+// A lost allocation has a row that a drain counts. When nothing lists it any more, because time or an operator
+// has confirmed its end, the client reports that its tasks run.
+func TestUnlisted_lostAllocations(t *testing.T) {
+	n := newRunning(t, script{ignores: true}, time.Minute)
+	lost := func(confirmed time.Time) {
+		n.index++
+		a := n.allocs[0].Copy()
+		a.ClientStatus, a.DesiredStatus, a.AllocModifyIndex, a.ConfirmedAt = cluster.ClientLost, cluster.DesiredStop, n.index, confirmed
+		n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index, All: true, Complete: true, Allocs: []*cluster.Allocation{a}})
+		n.run(time.Second)
+		must.Len(t, 1, n.live("web"))
+	}
+	lost(time.Time{})
+	unlisted(n)
+	lost(n.time().Wall)
+	unlisted(n, "a")
+	n.run(time.Hour)
+	unlisted(n)
+}
