@@ -59,8 +59,10 @@ func (p *publisher) step() {
 	}
 	p.settled = p.settled || c.drivers.allKnown() && c.devices.allKnown() || c.reached(p.firstBy)
 	if p.unpublished && (p.urgent || p.settled && c.reached(p.publishAt)) {
+		if !p.urgent {
+			p.publishAt = c.now.Boot + c.options.PublishInterval
+		}
 		p.unpublished, p.urgent = false, false
-		p.publishAt = c.now.Boot + c.options.PublishInterval
 		c.options.Shell.Publish(p.facts())
 	}
 }

@@ -2,20 +2,13 @@ package client
 
 import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
-// list records whether the servers list the allocation, and publishes a change. The servers must soon have
-// one that they do not list: otherwise a drain of the node could be complete while its tasks run.
+// list records whether the servers list the allocation, and publishes a change at once. Otherwise a drain of
+// the node could be complete while tasks run, or unconfirmed although they are listed and have ended.
 func (a *allocRunner) list(listed bool) {
-	if a.listed == listed {
-		return
-	}
-	a.listed = listed
-	switch {
-	case a.rec.Ended:
-	case listed:
-		a.core.publisher.note()
-	default:
+	if a.listed != listed && !a.rec.Ended {
 		a.core.publisher.noteUrgent()
 	}
+	a.listed = listed
 }
 
 // relist records which allocations a complete answer lists. known are those that are not client-terminal.

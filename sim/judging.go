@@ -63,7 +63,7 @@ func newJudging(p *player) *judging {
 	w := p.world
 	judge := invariant.New(p.judgeOptions())
 	j := &judging{player: p, world: w, judge: judge, claims: claimed.New(), volumes: p.scenario.UsesVolumes()}
-	j.ends = ended.New(ended.Options{Marked: p.config.Policy.Completion == rules.CompletionMarked, Lives: j.lives})
+	j.ends = ended.New(ended.Options{Marked: p.config.Policy.Completion == rules.CompletionMarked, Real: p.scenario.Cluster.Clients == scenario.RealClients, Lives: j.lives})
 	judge.Began(w.Now(), w.Leader(), w.Term())
 	o := world.Observer{
 		ClockSet: func(term int, ahead time.Duration) {

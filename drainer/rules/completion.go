@@ -154,12 +154,13 @@ func Unconfirmed(v View, n *cluster.Node) *cluster.UnconfirmedAllocs {
 	return u
 }
 
-// unlisted returns the allocations that the node has reported as unlisted, or nil. Rows of which no
-// answer has reached the client yet count by themselves. The state has no stage of an unlisted
-// allocation, so the drain counts those of system jobs too.
+// unlisted returns the allocations that the node has reported as unlisted, or nil. It leaves out those
+// with a row that counts by itself, and those whose end the client has reported since: a client that has
+// just started reports all that it runs. The state has no stage of an unlisted allocation, so the drain
+// counts those of system jobs too.
 func unlisted(v View, n *cluster.Node) *cluster.UnlistedAllocs {
 	return n.Unlisted.Without(func(id cluster.AllocID) bool {
 		a := v.Alloc(id)
-		return a != nil && a.NodeID == n.ID && a.Listed()
+		return a != nil && a.NodeID == n.ID && (a.ClientStatus != cluster.ClientLost || a.Unconfirmed())
 	})
 }

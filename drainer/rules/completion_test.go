@@ -92,10 +92,10 @@ func (w *twin) unconfirmedOn(n *cluster.Node) *cluster.UnconfirmedAllocs {
 		var names []cluster.AllocID
 		unnamed := n.Unlisted.Count - len(n.Unlisted.Allocs)
 		for _, id := range n.Unlisted.Allocs {
-			counts := slices.ContainsFunc(w.rows.Allocs, func(a *cluster.Allocation) bool {
-				return a.ID == id && a.NodeID == n.ID && (!a.ClientTerminal() || a.ClientStatus == "lost" && a.ConfirmedAt.IsZero())
+			known := slices.ContainsFunc(w.rows.Allocs, func(a *cluster.Allocation) bool {
+				return a.ID == id && a.NodeID == n.ID && (a.ClientStatus != "lost" || a.ConfirmedAt.IsZero())
 			})
-			if !counts {
+			if !known {
 				names = append(names, id)
 			}
 		}

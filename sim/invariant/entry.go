@@ -38,7 +38,7 @@ func (t *rowIDs) collect(a shims.Applied, touched witness.Touched) {
 		t.addEnds(a.Before, t.Nodes...)
 	case *shims.AllocClientUpdate:
 		t.addCounting(a.Before, confirmedNodes(a.Before, m.Reports)...)
-	case *shims.ConfirmStops, *shims.ConfirmDrain:
+	case *shims.NodeRegister, *shims.ConfirmStops, *shims.ConfirmDrain:
 		t.addCounting(a.Before, t.Nodes...)
 	case *shims.JobDeregister:
 		if m.Purge {

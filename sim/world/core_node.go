@@ -72,7 +72,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	}
 	o := machine.Options{
 		ID: id, Start: w.now.Add(-machineAge), Drivers: []string{noDriver}, Containers: n.containers, Script: n.script, Fault: n.fault, Effect: n.effect,
-		Reachable: n.reachable, Storage: n.storage(),
+		Reachable: n.reachable, Storage: n.storage(), Publish: n.registration.publish,
 		Contact: func() time.Time { return c.contact(n) },
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {
 			c.outbox = append(c.outbox, outgoing{node: n, reports: reports, reply: reply})
@@ -86,7 +86,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 		}
 	}
 	if len(n.equipment.has) > 0 {
-		o.DevicePlugins, o.DeviceFault, o.Publish = n.equipment.plugins(), n.equipment.fault, n.registration.publish
+		o.DevicePlugins, o.DeviceFault = n.equipment.plugins(), n.equipment.fault
 	}
 	if w.options.NodeObserver != nil {
 		o.Observer = w.options.NodeObserver(id)

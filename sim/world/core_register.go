@@ -13,8 +13,8 @@ import (
 // registration is the data that a client registers about its node.
 type registration struct {
 	node *coreNode
-	// devices are the last facts that the client has published, or nil.
-	devices *client.NodeFacts
+	// facts are the last ones that the client has published, or nil.
+	facts *client.NodeFacts
 	// storage: the client reports storage plugins. plugins are from its last report.
 	storage bool
 	plugins []*cluster.StoragePlugin
@@ -23,7 +23,7 @@ type registration struct {
 }
 
 // publish stores the facts of the node. The next step of the nodes sends them.
-func (r *registration) publish(facts client.NodeFacts) { r.devices = &facts }
+func (r *registration) publish(facts client.NodeFacts) { r.facts = &facts }
 
 // publishStorage stores the storage plugins of the node, in the order of the servers' state.
 func (r *registration) publishStorage(plugins []*cluster.StoragePlugin) {
@@ -35,15 +35,21 @@ func (r *registration) publishStorage(plugins []*cluster.StoragePlugin) {
 
 // changed returns the row with the data of the client, or nil if the row already contains it.
 func (r *registration) changed(row *cluster.Node) *cluster.Node {
-	devices := r.devices != nil && !slices.EqualFunc(row.Devices, r.devices.Devices, sameDevices)
+	devices := r.facts != nil && !slices.EqualFunc(row.Devices, r.facts.Devices, sameDevices)
 	storage := r.storage && !slices.EqualFunc(row.StoragePlugins, r.plugins, samePlugin)
-	if !devices && !storage {
+	version := r.node.cores.fleet.world.Truth().ClusterVersion()
+	unlisted := version >= cluster.VersionOfConfirmation && r.facts != nil && !row.Unlisted.Equal(r.facts.Unlisted)
+	if !devices && !storage && !unlisted {
 		return nil
 	}
 	n := row.Copy()
+	n.Drain = nil // a registration keeps that of the row
+	if unlisted {
+		n.Unlisted = r.facts.Unlisted
+	}
 	if devices {
 		n.Devices = nil
-		for _, g := range r.devices.Devices {
+		for _, g := range r.facts.Devices {
 			n.Devices = append(n.Devices, g.Copy())
 		}
 	}
@@ -58,10 +64,26 @@ func (r *registration) changed(row *cluster.Node) *cluster.Node {
 	return n
 }
 
+// afresh returns the unlisted allocations with which the client registers a node that the servers do not
+// have: all that may run. The client then gets an answer with all allocations of the node.
+func (r *registration) afresh() (*cluster.UnlistedAllocs, error) {
+	n := r.node
+	n.machine.Forgotten()
+	if err := n.advance(); err != nil {
+		return nil, err
+	}
+	n.answered, n.live = 0, nil
+	n.cores.changed(n.id)
+	if r.facts == nil {
+		return nil, nil
+	}
+	return r.facts.Unlisted, nil
+}
+
 // send registers the node until the row contains the data of the client. A node that is cut off, or
 // that the servers do not have, waits for its next answer.
 func (r *registration) send() {
-	if r.sending || r.devices == nil && !r.storage {
+	if r.sending || r.facts == nil && !r.storage {
 		return
 	}
 	fleet := r.node.cores.fleet

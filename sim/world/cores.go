@@ -187,14 +187,14 @@ func (c *cores) answer(id cluster.NodeID) error {
 			n.receive(a)
 		}
 	}
+	changed := len(w.Allocs) > 0
 	for a := range state.WorkView().Unconfirmed(id) { // the client has to report their ends
-		if a.AllocModifyIndex > n.answered {
-			w.Allocs = append(w.Allocs, a)
-			n.receive(a)
-		}
+		changed = changed || a.AllocModifyIndex > n.answered
+		w.Allocs = append(w.Allocs, a)
+		n.receive(a)
 	}
 	n.answered = w.Index
-	if len(w.Allocs) == 0 && n.live != nil && slices.Equal(n.live, w.Known) {
+	if !changed && n.live != nil && slices.Equal(n.live, w.Known) {
 		return nil // servers answer when something has changed
 	}
 	n.live = w.Known
@@ -250,6 +250,18 @@ func (c *cores) fail(n *coreNode) {
 func (c *cores) reply(o outgoing, taken bool) {
 	o.reply(taken)
 	c.wake(o.node)
+}
+
+// Unlisted returns the unlisted allocations with which the client of a node registers the node again. It is
+// nil for a simulated client.
+func (w *World) Unlisted(id cluster.NodeID) (*cluster.UnlistedAllocs, error) {
+	if w.clients.real == nil || w.clients.real.node(id) == nil {
+		return nil, nil
+	}
+	if row := w.Truth().Node(id); row != nil {
+		return row.Unlisted, nil
+	}
+	return w.clients.real.node(id).registration.afresh()
 }
 
 // Machines returns the nodes with real clients, in the order of their ids.

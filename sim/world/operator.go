@@ -219,7 +219,9 @@ func (o operation) do(op scenario.Op) (done bool, err error) {
 		return true, o.place(op)
 	case *scenario.NodeChange:
 		for _, id := range op.Nodes {
-			o.change(op, id)
+			if err := o.change(op, id); err != nil {
+				return true, err
+			}
 		}
 	case *scenario.VolumeChange:
 		o.volume(op)
@@ -347,18 +349,23 @@ func (o operation) volume(op *scenario.VolumeChange) {
 }
 
 // change changes a node.
-func (o operation) change(op *scenario.NodeChange, id cluster.NodeID) {
+func (o operation) change(op *scenario.NodeChange, id cluster.NodeID) error {
 	if op.Change == scenario.NodeRegister {
-		if n := setting.DeclaredNode(o.scenario, id); n != nil {
-			o.send(o.Requests.RegisterNode(n))
-		} else {
+		n := setting.DeclaredNode(o.scenario, id)
+		if n == nil {
 			o.nothing("no node %s is declared", id)
+			return nil
 		}
-		return
+		var err error
+		if n.Unlisted, err = o.world.Unlisted(id); err != nil {
+			return err
+		}
+		o.send(o.Requests.RegisterNode(n))
+		return nil
 	}
 	if o.world.Truth().Node(id) == nil {
 		o.nothing("there is no node %s", id)
-		return
+		return nil
 	}
 	switch op.Change {
 	case scenario.NodeDelete:
@@ -368,4 +375,5 @@ func (o operation) change(op *scenario.NodeChange, id cluster.NodeID) {
 	default:
 		o.send(o.Requests.NodeStatus(id, cluster.NodeStatus(op.Change), op.Unnoticed))
 	}
+	return nil
 }

@@ -83,9 +83,9 @@ func (r *Requests) Eligibility(id cluster.NodeID, e cluster.Eligibility) *shims.
 	return &shims.NodeUpdateEligibility{At: r.world.Clock(), Node: id, Eligibility: e, Evals: r.nodeEvals(id)}
 }
 
-// RegisterNode registers a node.
+// RegisterNode registers a node with the fields that the cluster version has.
 func (r *Requests) RegisterNode(n *cluster.Node) *shims.NodeRegister {
-	return &shims.NodeRegister{At: r.world.Clock(), Node: n, Evals: r.nodeEvals(n.ID)}
+	return &shims.NodeRegister{At: r.world.Clock(), Node: n.At(r.world.Truth().ClusterVersion()), Evals: r.nodeEvals(n.ID)}
 }
 
 // DeleteNode deletes a node.

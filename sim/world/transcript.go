@@ -134,7 +134,7 @@ func (t *Transcript) changes(a shims.Applied) {
 	case *shims.NodeUpdateEligibility:
 		t.nodeLine("node ", m.Node, " %s", m.Eligibility)
 	case *shims.NodeRegister:
-		t.nodeLine("node ", m.Node.ID, " registers")
+		t.registers(a, m.Node.ID)
 	case *shims.NodeDeregister:
 		for _, id := range m.Nodes {
 			t.nodeLine("delete ", id, "")
@@ -148,6 +148,15 @@ func (t *Transcript) changes(a shims.Applied) {
 			t.reports(a, m)
 		}
 	}
+}
+
+// registers adds a line for a registration, with the number of unlisted allocations if it has changed.
+func (t *Transcript) registers(a shims.Applied, id cluster.NodeID) {
+	text, before, after := " registers", a.Before.Node(id), a.After.Node(id)
+	if after != nil && (before == nil && after.Unlisted.Len() > 0 || before != nil && !before.Unlisted.Equal(after.Unlisted)) {
+		text += fmt.Sprintf(", %d unlisted", after.Unlisted.Len())
+	}
+	t.nodeLine("node ", id, "%s", text)
 }
 
 func (t *Transcript) drain(a shims.Applied, m *shims.NodeUpdateDrain) {

@@ -23,15 +23,16 @@ func UnlistedIn(u *cluster.UnlistedAllocs) Unlisted {
 	return Unlisted{Count: u.Count, Names: slices.Clone(u.Allocs)}
 }
 
-// UnlistedOn returns the allocations that a node has reported, which may be nil. It leaves out those
-// with a row that counts by itself: one of the node that runs, or is lost and unconfirmed.
+// UnlistedOn returns the allocations that a node has reported. The node may be nil. It leaves out those
+// with a row of the node, except a lost row whose end is confirmed: the other rows count by themselves,
+// or the client has reported the end.
 func UnlistedOn(n *cluster.Node, row func(cluster.AllocID) *cluster.Allocation) Unlisted {
 	if n == nil || n.Unlisted == nil {
 		return Unlisted{}
 	}
 	left := Unlisted{Count: n.Unlisted.Count}
 	for _, id := range n.Unlisted.Allocs {
-		if a := row(id); a != nil && a.NodeID == n.ID && (Live(a) || Unconfirmed(a)) {
+		if a := row(id); a != nil && a.NodeID == n.ID && (a.ClientStatus != "lost" || Unconfirmed(a)) {
 			left.Count--
 		} else {
 			left.Names = append(left.Names, id)

@@ -8,7 +8,8 @@
 //
 //   - A drain has the outcome complete only if no task runs of an allocation that had to leave.
 //     These are the allocations that the node had at the beginning of the drain or at its end,
-//     except those that the request excludes. With the policy marked a drain does not wait for
+//     except those that the request excludes, and on a node with the real client also those of
+//     which the servers have no row. With the policy marked a drain does not wait for
 //     their end.
 //   - When time confirms the end of an allocation, none of its tasks runs. If a clock of a server
 //     was wrong, this is not judged: the servers compare times of two clocks.

@@ -27,6 +27,8 @@ const maxViolations = 20
 type Options struct {
 	// Marked: drains end when all allocations are marked.
 	Marked bool
+	// Real: the nodes run the real client, which reports the allocations that the servers do not list.
+	Real bool
 	// Lives yields the allocations with tasks on a node now.
 	Lives func(cluster.NodeID) iter.Seq[cluster.AllocID]
 }
@@ -114,6 +116,11 @@ func (j *Judge) ended(now time.Time, a shims.Applied, id cluster.DrainID) {
 	}
 	for alloc := range j.options.Lives(record.NodeID) {
 		row := rows[alloc]
+		if row == nil && !j.untrue[alloc] && j.options.Real && a.Before.ClusterVersion() >= opinion.CountsUnconfirmed {
+			j.Add(maxViolations, RunsAfterEnd, invariant.Violation{At: now, Drain: id, Node: record.NodeID, Alloc: alloc},
+				"the drain is complete, and a task of the allocation runs, of which the servers have no row")
+			continue
+		}
 		if row == nil || j.untrue[alloc] || j.skewed && isConfirmed(a.After, alloc) || opinion.Excluded(row, record, a.Before.AllocsByNode(record.NodeID), a.Before) {
 			continue
 		}
@@ -127,6 +134,11 @@ func (j *Judge) byOperator(a shims.Applied, id cluster.DrainID) {
 	record := a.Before.DrainRecord(id)
 	if record == nil {
 		return
+	}
+	if u := record.Unconfirmed; u != nil && u.Unlisted != nil {
+		for _, alloc := range u.Unlisted.Allocs {
+			j.untrue[alloc] = true
+		}
 	}
 	for row := range a.Before.AllocsByNode(record.NodeID) {
 		if !isConfirmed(a.Before, row.ID) && isConfirmed(a.After, row.ID) {

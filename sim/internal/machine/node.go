@@ -292,6 +292,13 @@ func (n *Node) Servers(w client.Changes) {
 	n.run.core.Servers(w)
 }
 
+// Forgotten informs the client that the servers do not have the node.
+func (n *Node) Forgotten() {
+	if n.run != nil {
+		n.run.core.Forgotten()
+	}
+}
+
 // livelock is the number of steps and events at one time that counts as an endless loop of the
 // client.
 const livelock = 100_000
