@@ -100,7 +100,7 @@ func (a *allocRunner) restore() {
 
 // update handles a newer version of the allocation.
 func (a *allocRunner) update(alloc *cluster.Allocation) {
-	a.list(alloc.Listed())
+	a.list(cluster.IsListed(alloc))
 	if a.orphan() {
 		a.pending, a.pendingUnreadable = alloc, ""
 		return

@@ -279,7 +279,7 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	a := newAllocRunner(c, &Record{
 		Alloc: alloc, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
 	})
-	a.listed = alloc.Listed()
+	a.listed = cluster.IsListed(alloc)
 	c.add(a)
 	a.received()
 }

@@ -30,7 +30,7 @@ func receiveUnreadable(c *Core, u Unreadable) {
 // continues the allocation by its record, and stops it if the servers stop it.
 func updateUnreadable(a *allocRunner, u Unreadable) {
 	if a.orphan() {
-		a.list(u.Alloc.Listed())
+		a.list(cluster.IsListed(u.Alloc))
 		a.pending, a.pendingUnreadable = u.Alloc, u.Reason
 		return
 	}

@@ -63,9 +63,9 @@ func IsConfirmable(a *Allocation, n *Node, now time.Time) bool {
 	return !at.IsZero() && !now.Before(at)
 }
 
-// Listed reports whether an answer of the servers to the client of the node lists the allocation: its
+// IsListed reports whether an answer of the servers to the client of the node lists an allocation: its
 // end is not reported, or nothing confirms it.
-func (a *Allocation) Listed() bool { return !a.ClientTerminal() || a.Unconfirmed() }
+func IsListed(a *Allocation) bool { return !a.ClientTerminal() || a.Unconfirmed() }
 
 // UnlistedAllocs are allocations that the client of a node may run, although the servers do not list
 // them: the servers were restored from an older state, are a new cluster, or have deleted the rows.

@@ -138,27 +138,34 @@ func (e Ending) WithoutConfirmation() Ending {
 // Unconfirmed returns the allocations that have to leave a draining node and whose end nothing confirms
 // in the view, or nil.
 func Unconfirmed(v View, n *cluster.Node) *cluster.UnconfirmedAllocs {
-	u := &cluster.UnconfirmedAllocs{Unlisted: unlisted(v, n)}
-	u.Count = n.Drain.PurgedRunning + u.Unlisted.Len()
+	count, first, unlisted := countUnconfirmed(v, n)
+	if count == 0 {
+		return nil
+	}
+	return &cluster.UnconfirmedAllocs{Count: count, Allocs: first, Unlisted: unlisted}
+}
+
+// countUnconfirmed returns the number of those allocations, the first of those with a row by id, and those
+// that the node has reported as unlisted, or nil.
+func countUnconfirmed(v View, n *cluster.Node) (count int, first []cluster.AllocID, unlisted *cluster.UnlistedAllocs) {
+	unlisted = unlistedOn(v, n)
+	count = n.Drain.PurgedRunning + unlisted.Len()
 	for a := range v.Unconfirmed(n.ID) {
 		if !n.Drain.Leaves(a.Stage()) {
 			continue
 		}
-		if u.Count++; len(u.Allocs) < cluster.MaxUnconfirmedNames {
-			u.Allocs = append(u.Allocs, a.ID)
+		if count++; len(first) < cluster.MaxUnconfirmedNames {
+			first = append(first, a.ID)
 		}
 	}
-	if u.Count == 0 {
-		return nil
-	}
-	return u
+	return count, first, unlisted
 }
 
-// unlisted returns the allocations that the node has reported as unlisted, or nil. It leaves out those
+// unlistedOn returns the allocations that the node has reported as unlisted, or nil. It leaves out those
 // with a row that counts by itself, and those whose end the client has reported since: a client that has
 // just started reports all that it runs. The state has no stage of an unlisted allocation, so the drain
 // counts those of system jobs too.
-func unlisted(v View, n *cluster.Node) *cluster.UnlistedAllocs {
+func unlistedOn(v View, n *cluster.Node) *cluster.UnlistedAllocs {
 	return n.Unlisted.Without(func(id cluster.AllocID) bool {
 		a := v.Alloc(id)
 		return a != nil && a.NodeID == n.ID && (a.ClientStatus != cluster.ClientLost || a.Unconfirmed())

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
 // registration is the data that a client registers about its node.
@@ -68,7 +69,7 @@ func (r *registration) changed(row *cluster.Node) *cluster.Node {
 // have: all that may run. The client then gets an answer with all allocations of the node.
 func (r *registration) afresh() (*cluster.UnlistedAllocs, error) {
 	n := r.node
-	n.machine.Forgotten()
+	machine.Forget(n.machine)
 	if err := n.advance(); err != nil {
 		return nil, err
 	}
@@ -78,6 +79,18 @@ func (r *registration) afresh() (*cluster.UnlistedAllocs, error) {
 		return nil, nil
 	}
 	return r.facts.Unlisted, nil
+}
+
+// unlisted returns the unlisted allocations with which the client of a node registers the node again. It is
+// nil for a simulated client.
+func unlisted(w *World, id cluster.NodeID) (*cluster.UnlistedAllocs, error) {
+	if w.clients.real == nil || w.clients.real.node(id) == nil {
+		return nil, nil
+	}
+	if row := w.Truth().Node(id); row != nil {
+		return row.Unlisted, nil
+	}
+	return w.clients.real.node(id).registration.afresh()
 }
 
 // send registers the node until the row contains the data of the client. A node that is cut off, or

@@ -252,18 +252,6 @@ func (c *cores) reply(o outgoing, taken bool) {
 	c.wake(o.node)
 }
 
-// Unlisted returns the unlisted allocations with which the client of a node registers the node again. It is
-// nil for a simulated client.
-func (w *World) Unlisted(id cluster.NodeID) (*cluster.UnlistedAllocs, error) {
-	if w.clients.real == nil || w.clients.real.node(id) == nil {
-		return nil, nil
-	}
-	if row := w.Truth().Node(id); row != nil {
-		return row.Unlisted, nil
-	}
-	return w.clients.real.node(id).registration.afresh()
-}
-
 // Machines returns the nodes with real clients, in the order of their ids.
 func (w *World) Machines() []*machine.Node {
 	if w.clients.real == nil {

@@ -357,7 +357,7 @@ func (o operation) change(op *scenario.NodeChange, id cluster.NodeID) error {
 			return nil
 		}
 		var err error
-		if n.Unlisted, err = o.world.Unlisted(id); err != nil {
+		if n.Unlisted, err = unlisted(o.world, id); err != nil {
 			return err
 		}
 		o.send(o.Requests.RegisterNode(n))

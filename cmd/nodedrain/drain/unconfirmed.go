@@ -98,9 +98,26 @@ func (u Unconfirmed) purged() int {
 	return min(u.record.PurgedRunning, u.record.Unconfirmed)
 }
 
+// unlisted returns those of which the servers have no row, or nil.
+func (u Unconfirmed) unlisted() *wire.UnlistedAllocs {
+	if recorded(u.record) == 0 {
+		return nil
+	}
+	return u.record.Unlisted
+}
+
 // Lines names the allocations, and counts those without a name.
 func (u Unconfirmed) Lines() (lines []string) {
 	more := u.Reported()
+	if unlisted := u.unlisted(); unlisted != nil {
+		for _, id := range unlisted.Allocs {
+			lines = append(lines, cli.SingleLine("Unconfirmed: allocation "+id+", which runs on the node and the servers do not list"))
+		}
+		if unnamed := unlisted.Count - len(unlisted.Allocs); unnamed > 0 {
+			lines = append(lines, fmt.Sprintf("Unconfirmed: %s that the servers do not list", cli.Count(unnamed, "more allocation")))
+		}
+		more -= unlisted.Count
+	}
 	name := func(id string) {
 		text := "Unconfirmed: allocation " + id
 		if a := u.allocs[id]; a != nil {

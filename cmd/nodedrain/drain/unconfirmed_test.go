@@ -110,6 +110,13 @@ func TestUnconfirmed(t *testing.T) {
 	}
 	must.Eq(t, "Unconfirmed: 13 more allocations", u.Lines()[22])
 
+	u = UnconfirmedIn(&wire.Drain{ID: "d1", Unconfirmed: 4, UnconfirmedAllocs: []string{"a1"}, Unlisted: &wire.UnlistedAllocs{Count: 3, Allocs: []string{"b1", "b2"}}})
+	must.Eq(t, []string{
+		"Unconfirmed: allocation b1, which runs on the node and the servers do not list",
+		"Unconfirmed: allocation b2, which runs on the node and the servers do not list",
+		"Unconfirmed: 1 more allocation that the servers do not list", "Unconfirmed: allocation a1",
+	}, u.Lines())
+
 	none := UnconfirmedIn(&wire.Drain{ID: "d1", Outcome: "unconfirmed", PurgedRunning: 1, ConfirmedAt: wire.NewTime(began)})
 	must.False(t, none.Any())
 	must.SliceEmpty(t, none.Lines())

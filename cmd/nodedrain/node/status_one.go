@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"maps"
 	"slices"
 	"time"
@@ -32,6 +33,9 @@ func (f *statusFlags) show(c *cli.Call, idOrName string) error {
 	if left := unconfirmed(c, node); left > 0 {
 		facts.Add("Unconfirmed", cli.Count(left, "allocation")+" of the last drain; see node explain")
 	}
+	if node.Unlisted != nil && node.Unlisted.Count > 0 {
+		facts.Add("Unlisted", cli.Count(node.Unlisted.Count, "allocation")+" that the client may run and the servers do not list: "+unlistedText(node.Unlisted))
+	}
 	facts.Write(c.Out)
 	if !f.short {
 		if node.ReportsDrivers {
@@ -53,6 +57,15 @@ func (f *statusFlags) show(c *cli.Call, idOrName string) error {
 	}
 	c.Section("Allocations", allocTable(allocs, f.verbose, time.Now()))
 	return nil
+}
+
+// unlistedText names unlisted allocations in one line.
+func unlistedText(u *wire.UnlistedAllocs) string {
+	text := strings.Join(u.Allocs, ", ")
+	if more := u.Count - len(u.Allocs); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return cli.SingleLine(text)
 }
 
 // unconfirmed returns how many allocations the record of the node's last drain counts as unconfirmed. It is zero

@@ -292,8 +292,8 @@ func (n *Node) Servers(w client.Changes) {
 	n.run.core.Servers(w)
 }
 
-// Forgotten informs the client that the servers do not have the node.
-func (n *Node) Forgotten() {
+// Forget informs the client that the servers do not have the node.
+func Forget(n *Node) {
 	if n.run != nil {
 		n.run.core.Forgotten()
 	}
