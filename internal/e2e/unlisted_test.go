@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,22 +12,18 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
 )
 
-// unlistedSite is a server and one node behind a cable. Tasks ignore their signal and end when a file exists.
+// unlistedSite is a server and one node. Tasks ignore their signal and end when a file exists.
 type unlistedSite struct {
 	*site
-	cable *cable
-	node  string
+	node string
 }
 
 func startUnlisted(t *testing.T) *unlistedSite {
 	s := &unlistedSite{site: startSite(t, 0, true)}
-	server := s.address
-	s.cable = newCable(t, server)
-	s.address = "http://" + s.cable.listener.Addr().String()
 	s.begin(s.newNode("n1", true, ""))
-	s.address = server
 	s.await("the node", func() bool {
 		n := nodeOf(s.site, "n1")
 		if n != nil {
@@ -119,7 +116,7 @@ func TestNode_purgedAndCollectedWhileAway(t *testing.T) {
 	t.Parallel()
 	s := startUnlisted(t)
 	alloc := s.runs("web")
-	s.cable.setCut(true)
+	frozen.Stop(t, s.nodes[0].client.Process.Pid)
 	s.await("the loss of the allocation", func() bool { return !s.knownToRun("web") })
 	_, _, err := s.api.Nodes().Purge(s.node, nil)
 	must.NoError(t, err)
@@ -130,7 +127,7 @@ func TestNode_purgedAndCollectedWhileAway(t *testing.T) {
 		_, _, err := s.api.Allocations().Info(alloc, nil)
 		return err != nil
 	})
-	s.cable.setCut(false)
+	must.NoError(t, s.nodes[0].client.Process.Signal(syscall.SIGCONT))
 	s.await("the node", func() bool { return nodeOf(s.site, "n1") != nil })
 	s.drainsBeside(alloc)
 	s.end(s.nodes[0])
