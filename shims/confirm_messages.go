@@ -31,11 +31,11 @@ func (m *ConfirmStops) check() error {
 }
 
 func (m *ConfirmStops) apply(txn *statestore.Txn) Response {
-	required := heldEvals(txn, m.At, m.Nodes...)
+	before := held(txn, m.Nodes...)
 	for _, id := range m.Nodes {
 		txn.ConfirmStops(id, m.At)
 	}
-	return done(evaluate(txn, nil, required))
+	return done(evaluate(txn, nil, confirmedEvals(txn, m.At, before)))
 }
 
 // ConfirmDrain confirms, on the request of an operator, that no task of an ended drain runs on its node.
@@ -53,24 +53,27 @@ func (*ConfirmDrain) needs() cluster.Version  { return cluster.VersionOfConfirma
 func (*ConfirmDrain) check() error            { return nil }
 
 func (m *ConfirmDrain) apply(txn *statestore.Txn) Response {
-	var required []*cluster.Evaluation
+	var before []cluster.AllocID
 	if d := txn.State().DrainRecord(m.Drain); d != nil {
-		required = heldEvals(txn, m.At, d.NodeID)
+		before = held(txn, d.NodeID)
 	}
 	confirmed, err := txn.ConfirmDrain(m.Drain, m.By, m.At)
-	if err == nil {
-		_, err = evaluate(txn, nil, required)
-	}
 	if err != nil {
 		return Refused{Err: err}
 	}
-	return DrainConfirmed{Allocs: confirmed}
+	evals, err := evaluate(txn, nil, confirmedEvals(txn, m.At, before))
+	if err != nil {
+		return Refused{Err: err}
+	}
+	return DrainConfirmed{Allocs: confirmed, Evals: evals}
 }
 
 // DrainConfirmed answers [ConfirmDrain].
 type DrainConfirmed struct {
 	// Allocs is how many allocations the record counted before. With zero nothing has changed.
 	Allocs int
+	// Evals are the written evaluations, or nil.
+	Evals []cluster.EvalID
 }
 
 func (DrainConfirmed) response() {}

@@ -151,14 +151,33 @@ func TestFSM_ConfirmationOfHeldAllocations(t *testing.T) {
 	h.apply(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}})
 	h.apply(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", At: noon}})
 	index := h.state().Index()
-	h.apply(&shims.ConfirmDrain{At: noon.Add(time.Hour), Drain: "d1", By: "ann"})
-	evals := 0
+	confirmed := h.apply(&shims.ConfirmDrain{At: noon.Add(time.Hour), Drain: "d1", By: "ann"}).(shims.DrainConfirmed)
+	var evals []cluster.EvalID
 	for e := range h.state().Evals() {
 		if e.CreateIndex > index && e.Status == cluster.EvalPending {
-			evals++
+			evals = append(evals, e.ID)
 		}
 	}
-	must.Eq(t, 1, evals)
+	must.Len(t, 1, evals)
+	must.Eq(t, evals, confirmed.Evals) // Bug: the response named none
+}
+
+// Time confirms only the allocations that their client stops without the servers. Bug: the entry also made
+// an evaluation for the others of the node.
+func TestFSM_ConfirmationOfSomeHeldAllocations(t *testing.T) {
+	t.Parallel()
+	h := twoOnOneNode(t)
+	h.apply(&shims.RaiseClusterVersion{Version: cluster.VersionOfConfirmation})
+	awaits(h, func(d *cluster.DisconnectStrategy) { d.NoReplace = true })
+	h.apply(
+		&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown},
+		&shims.EvalUpdate{Evals: []*cluster.Evaluation{jobEval("e2")}},
+	)
+	h.apply(&shims.ApplyPlan{Plan: cluster.Plan{
+		At: noon, Eval: jobEval("e2"), SnapshotIndex: h.state().Index(), Stops: []cluster.PlanStop{{Alloc: "a0", Lost: true, Description: cluster.DescLost}},
+	}})
+	r := h.apply(&shims.ConfirmStops{At: noon.Add(time.Hour), Nodes: []cluster.NodeID{"n1"}}).(shims.ChangeApplied)
+	must.SliceEmpty(t, r.Evals)
 }
 
 // awaits registers the job of the allocations again, with another block.

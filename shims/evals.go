@@ -73,15 +73,26 @@ func nodeEvals(txn *statestore.Txn, at time.Time, nodes ...cluster.NodeID) (eval
 	return evals
 }
 
-// heldEvals are the evaluations that confirmations on nodes may require: of the jobs with allocations that
-// keep their slots until their ends are confirmed. The transaction has not written the confirmations yet.
-func heldEvals(txn *statestore.Txn, at time.Time, nodes ...cluster.NodeID) (evals []*cluster.Evaluation) {
+// held are the allocations on nodes that keep their slots until their ends are confirmed.
+func held(txn *statestore.Txn, nodes ...cluster.NodeID) (held []cluster.AllocID) {
 	v := txn.State().WorkView()
 	for _, id := range nodes {
 		for a := range txn.State().DrainView().Unconfirmed(id) {
 			if scheduler.IsHeld(v, a) {
-				evals = append(evals, scheduler.AllocEval(v, a.ID, cluster.TriggerNodeUpdate, at, "")...)
+				held = append(held, a.ID)
 			}
+		}
+	}
+	return held
+}
+
+// confirmedEvals are the evaluations that written confirmations require: of the jobs of allocations that
+// kept their slots before.
+func confirmedEvals(txn *statestore.Txn, at time.Time, held []cluster.AllocID) (evals []*cluster.Evaluation) {
+	v := txn.State().WorkView()
+	for _, id := range held {
+		if a := v.Alloc(id); a != nil && !a.Unconfirmed() {
+			evals = append(evals, scheduler.AllocEval(v, id, cluster.TriggerNodeUpdate, at, "")...)
 		}
 	}
 	return evals

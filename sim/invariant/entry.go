@@ -75,6 +75,8 @@ func createdEvals(r shims.Response) []cluster.EvalID {
 		return r.Evals
 	case shims.DrainRequestApplied:
 		return r.Evals
+	case shims.DrainConfirmed:
+		return r.Evals
 	}
 	return nil
 }

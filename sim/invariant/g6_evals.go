@@ -302,7 +302,7 @@ func (w *evalJudge) reconciles(before, after *cluster.Allocation) bool {
 // as its tasks may run.
 func (w *evalJudge) isHeld(a *cluster.Allocation) bool {
 	job := w.e.Before.Job(groupOf(a).Job)
-	if job == nil || !opinion.Unconfirmed(a) || a.DesiredDescription != cluster.DescLost || a.NextAllocation != "" || a.DesiredTransition.Migrate {
+	if job == nil || job.Stop || a.Job != nil && a.Job.Type != job.Type || !opinion.Unconfirmed(a) || a.DesiredDescription != cluster.DescLost || a.NextAllocation != "" || a.DesiredTransition.Migrate {
 		return false
 	}
 	i := slices.IndexFunc(job.TaskGroups, func(g *cluster.TaskGroup) bool { return g.Name == a.TaskGroup })
@@ -314,7 +314,7 @@ func (w *evalJudge) isHeld(a *cluster.Allocation) bool {
 func (w *evalJudge) forConfirmed(at time.Time) requirement {
 	r := requirement{trigger: "node-update", at: at}
 	for _, a := range w.e.allocs {
-		if a.before != nil && w.isHeld(a.before) {
+		if a.before != nil && w.isHeld(a.before) && a.after != nil && !opinion.Unconfirmed(a.after) {
 			r.jobs = append(r.jobs, groupOf(a.before).Job)
 		}
 	}
