@@ -166,7 +166,9 @@
 //   - prestart, poststart, sidecar, poststop: it has a further task with this lifecycle.
 //   - restart=TIME: a task that has ended starts again after TIME, without a limit. By default the
 //     restart policy of the product limits the restarts.
-//   - lost-after=TIME: how long an allocation may be unreachable before it is lost.
+//   - lost-after=TIME: how long an allocation may be unreachable before it is lost. no-replace: nothing
+//     replaces it meanwhile, nor when it is lost, until its end is confirmed. keep-replacement: if its
+//     node returns in time, its replacement is kept.
 //   - stop-away=TIME: how long a client that reaches no server lets an allocation run.
 //
 // Parameters that are left out have the defaults of the product. If a file names no allocation of a
@@ -183,7 +185,8 @@
 //   - client=running|pending|complete|failed|lost|unknown, desired=run|stop|evict: their client
 //     status and their desired status. The first value is the default.
 //   - marked: an operator has marked them, without a drain.
-//   - replaces=INDEX: the allocation of the group which they have replaced.
+//   - replaces=INDEX: the allocation of the group which they have replaced. failures=N: they have replaced
+//     N allocations that failed one after the other. After ten the scheduler places no other one.
 //
 // Numbered jobs with equal parameters share a line. So do their allocations, if they are all on one
 // node, or each on the next node of a range:

@@ -80,9 +80,12 @@ type Group struct {
 	Sidecar   bool          `drain:"sidecar"`
 	Poststop  bool          `drain:"poststop"`
 	LostAfter time.Duration `drain:"lost-after"`
-	StopAway  time.Duration `drain:"stop-away"` // after which a client that reaches no server stops it
-	Restart   time.Duration `drain:"restart"`   // after which a task that has ended starts again, without a limit
-	Classes   []string      `drain:"classes"`   // the node classes on which it may run; nil is any
+	// NoReplace and KeepReplacement are those of [cluster.DisconnectStrategy].
+	NoReplace       bool          `drain:"no-replace"`
+	KeepReplacement bool          `drain:"keep-replacement"`
+	StopAway        time.Duration `drain:"stop-away"` // after which a client that reaches no server stops it
+	Restart         time.Duration `drain:"restart"`   // after which a task that has ended starts again, without a limit
+	Classes         []string      `drain:"classes"`   // the node classes on which it may run; nil is any
 }
 
 // Indexes are Count indexes of allocations in a group, from First on. Zero names none.
@@ -105,6 +108,9 @@ type Alloc struct {
 	Desired cluster.DesiredStatus `drain:"desired,=run|stop|evict"`
 	// Marked is true if an operator, not a drain, has marked them.
 	Marked bool `drain:"marked"`
+	// Failures is how many allocations failed one after the other before this one, which has replaced the
+	// last of them.
+	Failures int `drain:"failures,1..10"`
 	// Replaces is the index of the allocation which they have replaced, or nil.
 	Replaces *int `drain:"replaces"`
 }

@@ -117,6 +117,30 @@ func (m *edits) drawExits() {
 	}
 }
 
+// oddsOfLastFailures is the probability that a group has allocations that have failed ten times in a row.
+const oddsOfLastFailures = 0.06
+
+// drawLastFailures draws allocations whose predecessors failed, and which fail too. The scheduler places
+// no other ones. The other worlds draw what they drew without them.
+func (m *edits) drawLastFailures() {
+	d := m.draft.dice("last-failures")
+	if len(m.population.nodes) > manyNodes || !d.odds(oddsOfLastFailures) {
+		return
+	}
+	g := m.story.touched(d, m.population.services())
+	for i := range m.draft.s.Allocs {
+		a := &m.draft.s.Allocs[i]
+		if g == nil || a.Group != g.key || a.Canary || a.Replaces != nil || a.Desired != "" || a.Client != "" {
+			continue
+		}
+		a.Failures = one(d, 9, 10, 10)
+		name := scenario.AllocName{Group: g.key, Index: a.Indexes.First}
+		for range d.between(1, 2) {
+			m.draft.happens(m.story.moment(d), &scenario.Exit{Alloc: name, Failed: true})
+		}
+	}
+}
+
 // drawName draws an allocation of the group, with or without the node on which it began.
 func (m *edits) drawName(d dice, g *group) scenario.AllocName {
 	index := d.IntN(g.next)

@@ -200,7 +200,12 @@ func contents(s *scenario.Scenario) map[string]bool {
 	found["cut servers"], found["cut nodes"] = s.Run.CutServers != nil, s.Run.CutNodes != nil
 	for _, j := range s.Jobs {
 		found["job "+string(j.Type)] = true
+		for _, g := range j.Groups {
+			found["no-replace"] = found["no-replace"] || g.NoReplace
+			found["keep-replacement"] = found["keep-replacement"] || g.KeepReplacement
+		}
 	}
+	found["failures"] = slices.ContainsFunc(s.Allocs, func(a scenario.Alloc) bool { return a.Failures > 0 })
 	return found
 }
 
@@ -224,6 +229,7 @@ func TestGenerate_everyOperation(t *testing.T) {
 		"before marks", "before completion", "before plan", "before report",
 		"node down", "node disconnected", "node ready", "node register", "node delete", "node eligible", "node ineligible",
 		"cut servers", "cut nodes", "job ", "job batch", "job system", "job sysbatch",
+		"no-replace", "keep-replacement", "failures",
 	}
 	for _, f := range scenario.Faults() {
 		want = append(want, string(f.Name))

@@ -47,7 +47,7 @@ const leastJobs = 2
 
 // drawJob draws a job and its allocations, and perhaps jobs with the same id in other namespaces.
 func (m *population) drawJob(name string, t cluster.JobType, plugin bool) {
-	d := m.draft.dice("job/" + name)
+	d, away := m.draft.dice("job/"+name), m.draft.dice("away/"+name)
 	spaces := []cluster.Namespace{cluster.DefaultNamespace}
 	if m.draft.shows(d, namespaces) {
 		spaces = some(d, d.between(1, 3), []cluster.Namespace{cluster.DefaultNamespace, "blue", "green"})
@@ -69,6 +69,7 @@ func (m *population) drawJob(name string, t cluster.JobType, plugin bool) {
 		j.Unregistered = m.draft.has(lateJobs) && d.odds(0.1)
 		for i := range m.groupsOf(d, t) {
 			g := m.drawGroup(d, t)
+			drawAway(away, &g)
 			g.Name, g.Plugin = name, plugin && i == 0
 			if i > 0 {
 				g.Name = string(rune('a' + i))
@@ -114,6 +115,12 @@ func (m *population) drawGroup(d dice, t cluster.JobType) scenario.Group {
 		g.Classes = []string{one(d, "a", "b")}
 	}
 	return g
+}
+
+// drawAway draws what becomes of allocations that cannot be reached.
+func drawAway(d dice, g *scenario.Group) {
+	g.NoReplace = d.odds(0.1)
+	g.KeepReplacement = g.LostAfter > 0 && !g.NoReplace && d.odds(0.5)
 }
 
 func (m *population) drawCount(d dice) int {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -61,6 +62,7 @@ func (o *Observer) applied(a shims.Applied) {
 	case *shims.AllocClientUpdate:
 		o.judged(a, m)
 		o.left(m)
+		o.gaveUp(a, m)
 	case *shims.VolumeDetach:
 		o.forced(a, m)
 	case *shims.ClaimUpdate:
@@ -72,6 +74,34 @@ func (o *Observer) applied(a shims.Applied) {
 			o.count("plan/refused", len(r.Refused) > 0)
 			o.count("plan/blocked", r.Accepted.Blocked != nil)
 			o.equipped(a, r.Accepted.Places)
+			o.planned(a, r.Accepted)
+		}
+	}
+}
+
+// planned counts what the scheduler decides about allocations whose nodes were away.
+func (o *Observer) planned(a shims.Applied, p *cluster.Plan) {
+	v := a.After.WorkView()
+	for _, s := range p.Stops {
+		alloc := a.After.Alloc(s.Alloc)
+		if alloc == nil {
+			continue
+		}
+		o.count("plan/holds-lost", s.Lost && scheduler.IsHeld(v, alloc))
+		if job := a.After.Job(alloc.JobKey()); s.Description == cluster.DescReconnected && job != nil {
+			g := job.Group(alloc.TaskGroup)
+			o.count("plan/keeps-replacement", g != nil && g.Disconnect.KeepReplacement)
+		}
+	}
+}
+
+// gaveUp counts the ends of allocations that the scheduler does not place again, because they failed too
+// often in a row.
+func (o *Observer) gaveUp(a shims.Applied, m *shims.AllocClientUpdate) {
+	for _, r := range m.Reports {
+		before, after := a.Before.Alloc(r.Alloc), a.After.Alloc(r.Alloc)
+		if before != nil && !before.ClientTerminal() && after != nil && after.ClientTerminal() && !after.ServerTerminal() {
+			o.count("alloc/given-up", slices.Contains(scheduler.GivenUp(a.After.WorkView(), after.JobKey()), r.Alloc))
 		}
 	}
 }

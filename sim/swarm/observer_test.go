@@ -206,6 +206,29 @@ at 1s drain n1
 at 2s node n2 down
 at 9s node n2 ready`, []swarm.Event{"node/returned"}},
 
+		{"a lost allocation keeps its slot", `
+node n1..n3
+job web count=1 no-replace
+alloc web on=n1
+at 1s node n1 down
+at 2s drain n2`, []swarm.Event{"plan/holds-lost"}},
+
+		{"an original is stopped", `
+node n1..n3
+job web count=1 lost-after=1h keep-replacement
+alloc web on=n1
+at 1s node n1 disconnected
+at 1m node n1 ready
+at 2m drain n2`, []swarm.Event{"plan/keeps-replacement"}},
+
+		{"the last failure in a row", `
+node n1..n3
+job web count=2
+alloc web[0] on=n1 failures=10
+alloc web[1] on=n2
+at 1s fail web[0]
+at 2s drain n2`, []swarm.Event{"alloc/given-up"}},
+
 		{"no node has room", `
 node n1..n2 max-allocs=1
 job web count=2 max-parallel=2

@@ -29,6 +29,7 @@ func (m *story) drawStory() {
 	changes.drawEdits()
 	changes.drawEnds()
 	changes.drawExits()
+	changes.drawLastFailures()
 	changes.drawPlaces()
 	changes.drawVolumeChanges()
 	m.drawLosses()

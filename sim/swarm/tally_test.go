@@ -124,6 +124,7 @@ func TestRates(t *testing.T) {
 	}
 	must.SliceContainsAll(t, []swarm.Event{
 		"term/behind", "end/too-early", "drain/confirmed", "fault/node/return", "fault/sched/unplaceable",
+		"plan/holds-lost", "plan/keeps-replacement", "alloc/given-up",
 	}, rare)
 	for _, f := range scenario.Faults() {
 		must.True(t, found["fault/"+swarm.Event(f.Name)])

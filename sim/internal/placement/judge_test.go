@@ -295,6 +295,34 @@ func TestJudge(t *testing.T) {
 			w.plan.Blocked = w.blocked("b2", 1)
 		}, []string{"two blocked evaluations"}},
 		"stopped job runs": {func(w *world) { w.job.Stop, w.allocs = true, nil }, nil},
+		"an unreachable allocation without a replacement": {func(w *world) { w.away(cluster.ClientUnknown) }, []string{"left short"}},
+		"an unreachable allocation that nothing may replace": {func(w *world) {
+			w.away(cluster.ClientUnknown)
+			w.job.TaskGroups[0].Disconnect.NoReplace = true
+		}, nil},
+		"a lost allocation that nothing may replace": {func(w *world) {
+			w.away(cluster.ClientLost)
+			w.job.TaskGroups[0].Disconnect.NoReplace = true
+		}, nil},
+		"a lost allocation whose end is confirmed": {func(w *world) {
+			w.away(cluster.ClientLost)
+			w.job.TaskGroups[0].Disconnect.NoReplace = true
+			w.allocs[0].ConfirmedAt = start()
+		}, []string{"left short"}},
+		"a marked allocation that nothing else may replace": {func(w *world) {
+			w.away(cluster.ClientLost)
+			w.job.TaskGroups[0].Disconnect.NoReplace = true
+			w.allocs[0].DesiredTransition.Migrate = true
+		}, []string{"left short"}},
+		"a replacement that the group does not permit": {func(w *world) {
+			w.away(cluster.ClientUnknown)
+			w.job.TaskGroups[0].Disconnect.NoReplace = true
+			w.plan.Places = append(w.plan.Places, w.alloc("a3", "web.web[2]", "n3"))
+		}, []string{"above count"}},
+		"a group shrinks below a lost allocation": {func(w *world) {
+			w.away(cluster.ClientLost)
+			w.job.TaskGroups[0].Disconnect.NoReplace, w.job.TaskGroups[0].Count = true, 1
+		}, nil},
 		"a batch allocation stopped by a deadline keeps its slot": {func(w *world) {
 			w.batch()
 			w.allocs[0].DesiredStatus, w.allocs[0].DesiredDescription = cluster.DesiredStop, cluster.DescMigrating
@@ -327,6 +355,15 @@ func TestJudge(t *testing.T) {
 			c.change(w)
 			must.Eq(t, c.want, w.judge(t))
 		})
+	}
+}
+
+// away makes n1 unreachable. a1 is unknown, or lost and stopped.
+func (w *world) away(s cluster.ClientStatus) {
+	w.nodes["n1"].Status = cluster.NodeDisconnected
+	w.allocs[0].ClientStatus = s
+	if s == cluster.ClientLost {
+		w.allocs[0].DesiredStatus, w.allocs[0].DesiredDescription = cluster.DesiredStop, cluster.DescLost
 	}
 }
 

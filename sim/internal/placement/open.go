@@ -111,13 +111,13 @@ func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
 	return n
 }
 
-// takenFromFailed counts the failed allocations in slots whose slots the scheduler gives to other
-// allocations. If a group has more allocations than its count, the scheduler takes slots away from
-// failed ones first, and then replaces all that it has stopped.
+// takenFromFailed counts the failed and the unreachable allocations in slots whose slots the scheduler
+// gives to other allocations. If a group has more allocations than its count, the scheduler takes slots
+// away from these first, and then replaces all that it has stopped.
 func (p *plan) takenFromFailed(s *slots) int {
 	failed, replaced := 0, 0
 	for _, a := range s.held {
-		if a.ClientStatus == "failed" {
+		if a.ClientStatus == "failed" || p.isAwaited(a, s.group) {
 			failed++
 		}
 	}
@@ -127,6 +127,11 @@ func (p *plan) takenFromFailed(s *slots) int {
 		}
 	}
 	return min(failed, max(0, len(s.held)+replaced-s.group.Count))
+}
+
+// isAwaited reports whether an allocation that cannot be reached holds a slot.
+func (p *plan) isAwaited(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	return awaited(a, g) && (opinion.Unconfirmed(a) || a.ClientStatus == "unknown" && !opinion.Reachable(p.after.Node(a.NodeID)))
 }
 
 // judgeSurplus reports a group that runs more allocations than its count.
@@ -143,8 +148,8 @@ func (p *plan) judgeSurplus(s *slots) {
 		case runs(a):
 			running, last = running+1, a
 		case a.ModifyIndex > p.snapshot: // its end came after the state of the plan, and no evaluation follows
-		case a.ClientStatus == "complete" || opinion.Stopping(a):
-			done++ // not a failed one: the scheduler takes its slot away first
+		case a.ClientStatus == "complete" || opinion.Stopping(a) && !opinion.Unconfirmed(a):
+			done++ // not a failed or lost one: the scheduler takes its slot away first
 		}
 	}
 	if running > 0 && running+done > s.group.Count {

@@ -32,13 +32,19 @@ func Holds(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) 
 	case opinion.Canary(a):
 		return false
 	case opinion.Stopping(a):
-		return stoppedForGood(a) && SameWork(a, g)
+		return stoppedForGood(a) && SameWork(a, g) || opinion.Unconfirmed(a) && awaited(a, g) && a.DesiredDescription == "alloc is lost since its node is down"
 	case !opinion.Live(a):
 		return endedForGood(s, a, g)
 	case a.ClientStatus == "unknown":
-		return opinion.Reachable(s.Node(a.NodeID))
+		return opinion.Reachable(s.Node(a.NodeID)) || awaited(a, g)
 	}
 	return true
+}
+
+// awaited reports whether the group permits no replacement of an allocation that cannot be reached. A drain
+// that moves it replaces it all the same.
+func awaited(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	return g.Disconnect.NoReplace && !a.DesiredTransition.Migrate && a.NextAllocation == ""
 }
 
 // stoppedForGood reports whether the scheduler never runs the work of a stopped allocation again:

@@ -41,10 +41,26 @@ func JobAllocs(declared []scenario.Alloc, j *cluster.Job, now time.Time, newID f
 			if index, ok := Index(a); ok {
 				byIndex[index] = a
 			}
-			built = append(built, a)
+			built = append(append(built, failed(a, d.Failures, newID)...), a)
 		}
 	}
 	return built
+}
+
+// failed returns n allocations that failed one after the other on the node of an allocation, which has
+// replaced the last of them.
+func failed(a *cluster.Allocation, n int, newID func() cluster.AllocID) []*cluster.Allocation {
+	all := make([]*cluster.Allocation, n)
+	for next := a; n > 0; next = all[n] {
+		n--
+		all[n] = next.Copy()
+		all[n].ID, all[n].NextAllocation, all[n].PreviousAllocation = newID(), next.ID, ""
+		all[n].CreateTime = next.CreateTime.Add(-time.Minute)
+		all[n].ClientStatus, all[n].DesiredStatus = cluster.ClientFailed, cluster.DesiredStop
+		all[n].DesiredDescription, all[n].StoppedAt = cluster.DescRescheduled, next.CreateTime
+		next.PreviousAllocation = all[n].ID
+	}
+	return all
 }
 
 func alloc(a scenario.Alloc, j *cluster.Job, index int, on cluster.NodeID, now time.Time) *cluster.Allocation {

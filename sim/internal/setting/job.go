@@ -28,7 +28,9 @@ func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.T
 	built := &cluster.TaskGroup{
 		Name: g.Name, Count: g.Count, ShutdownDelay: g.GroupShutdown, NodeClasses: slices.Clone(g.Classes),
 		EphemeralDisk: cluster.EphemeralDisk{Sticky: g.Sticky, Migrate: g.Migrate},
-		Disconnect:    cluster.DisconnectStrategy{LostAfter: g.LostAfter, StopOnClientAfter: g.StopAway},
+		Disconnect: cluster.DisconnectStrategy{
+			LostAfter: g.LostAfter, StopOnClientAfter: g.StopAway, NoReplace: g.NoReplace, KeepReplacement: g.KeepReplacement,
+		},
 		Tasks: []*cluster.Task{{
 			Name: g.Name, KillTimeout: g.Kill, ShutdownDelay: g.Shutdown, StoragePlugin: g.Plugin,
 			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
