@@ -72,6 +72,14 @@ func (c *Core) restoreVolumes() {
 	}
 }
 
+// adoptVolumes adopts the volumes of an allocation that an earlier client ran, and of which no record is
+// left. Its end unmounts them.
+func (c *Core) adoptVolumes(a *allocRunner) {
+	if c.volumes != nil && a.rec.Alloc.ClientStatus != cluster.ClientPending {
+		c.volumes.Adopt(a.mounts.requests(), true)
+	}
+}
+
 // releaseOld releases the claims of allocations that have ended for the servers or are deleted. The
 // servers free no claim on a node that they reach, because only its client can determine that nothing is
 // mounted. So the client also releases claims of allocations that it has never received. It does

@@ -88,6 +88,7 @@ const (
 	// When armed, at the node On or a drawn node: a record on its disk is damaged, and its client dies
 	// and starts again after Delay.
 	RecordLose FaultName = "record/lose"
+	DiskWipe   FaultName = "disk/wipe" // all records of a client are lost
 	// At each call of a real client to a device plugin.
 	DeviceCrash FaultName = "device/crash" // the plugin dies before or after the call takes effect, or after Delay
 	DeviceHang  FaultName = "device/hang"  // the plugin stands still for Delay
@@ -210,6 +211,7 @@ func Faults() []FaultKind {
 		{Name: NodeFreeze, On: OnNode, Delays: MustDelay, Usual: Range{time.Second, 5 * time.Minute}, Lasts: true, Real: true},
 		{Name: DiskFull, On: OnNode, Delays: MustDelay, Usual: Range{100 * time.Millisecond, time.Minute}, Lasts: true, Real: true},
 		{Name: RecordLose, On: OnNode, Delays: MustDelay, Usual: Range{100 * time.Millisecond, time.Minute}, Lasts: true, Real: true},
+		{Name: DiskWipe, On: OnNode, Delays: MustDelay, Usual: Range{100 * time.Millisecond, time.Minute}, Lasts: true, Real: true},
 		{Name: DeviceCrash, On: OnNode, Delays: MayDelay, Usual: Range{50 * time.Millisecond, 10 * time.Second}, Real: true, Devices: true},
 		{Name: DeviceHang, On: OnNode, Delays: MustDelay, Usual: Range{10 * time.Millisecond, 2 * time.Minute}, Real: true, Devices: true},
 		{Name: DeviceFail, On: OnNode, Real: true, Devices: true},

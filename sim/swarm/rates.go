@@ -174,7 +174,7 @@ func faultRates() []Rate {
 		scenario.ClockBack: in(0.13, 0.15), scenario.ClockSkew: in(0.13, 0.15), scenario.StoreRestore: in(0.04, 0.15),
 		scenario.ClientCrash: small(0.02), scenario.DriverCrash: small(0.02), scenario.DriverHang: small(0.02), scenario.DriverLie: small(0.02),
 		scenario.ShimKill: small(0.02), scenario.NodeReboot: small(0.02), scenario.NodeFreeze: small(0.02), scenario.DiskFull: small(0.02),
-		scenario.RecordLose: small(0.02), scenario.DeviceCrash: small(0.007), scenario.DeviceHang: small(0.007), scenario.DeviceFail: small(0.0038),
+		scenario.RecordLose: small(0.02), scenario.DiskWipe: small(0.02), scenario.DeviceCrash: small(0.007), scenario.DeviceHang: small(0.007), scenario.DeviceFail: small(0.0038),
 		scenario.DeviceSick: small(0.015), scenario.DeviceVanish: small(0.018), scenario.DeviceRename: small(0.017), scenario.DeviceMute: small(0.016),
 		scenario.StorageFail: small(0.0028), scenario.StorageSlow: small(0.0046), scenario.StorageHang: small(0.0024),
 		scenario.StorageCrash: small(0.0029), scenario.ControllerHang: small(0.0024), scenario.ControllerMute: small(0.0028), scenario.MountBusy: small(0.0037), scenario.ClaimLose: small(0.0037),

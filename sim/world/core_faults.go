@@ -192,9 +192,9 @@ func (f *fleet) fillDisk(by *fault) {
 	})
 }
 
-// loseRecord damages a record of a node that has records, and restarts its client. Without a record
-// the client does not find a container.
-func (f *fleet) loseRecord(by *fault) {
+// loseRecords damages one record of a node that has records, or all of them, and restarts its client.
+// Without a record the client does not find a container.
+func (f *fleet) loseRecords(by *fault) {
 	w := f.world
 	var nodes []*coreNode
 	for _, n := range f.real.nodes {
@@ -207,11 +207,17 @@ func (f *fleet) loseRecord(by *fault) {
 	}
 	draws := w.chance.stream("fault/" + string(by.Name))
 	n := nodes[draws.IntN(len(nodes))]
-	records := n.machine.Records()
-	lost := records[draws.IntN(len(records))].Alloc.ID
-	n.notify(RecordIsLost)
-	n.notify(ClientDies)
-	n.machine.LoseRecord(lost)
-	n.machine.KillClient()
+	if by.Name == scenario.DiskWipe {
+		n.notify(DiskIsWiped)
+		n.notify(ClientDies)
+		machine.WipeDisk(n.machine)
+	} else {
+		records := n.machine.Records()
+		lost := records[draws.IntN(len(records))].Alloc.ID
+		n.notify(RecordIsLost)
+		n.notify(ClientDies)
+		n.machine.LoseRecord(lost)
+		n.machine.KillClient()
+	}
 	w.Faults.undoAfter(max(w.Faults.recordStrike(by, n.target()), leastRestart), n.restart)
 }

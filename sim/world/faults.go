@@ -82,8 +82,8 @@ func (fs *Faults) strikeNow(by *fault) error {
 		clients.startOutage(by)
 	case scenario.DiskFull:
 		clients.fillDisk(by)
-	case scenario.RecordLose:
-		clients.loseRecord(by)
+	case scenario.RecordLose, scenario.DiskWipe:
+		clients.loseRecords(by)
 	case scenario.DeviceSick, scenario.DeviceVanish, scenario.DeviceRename, scenario.DeviceMute:
 		return clients.changeDevices(by)
 	case scenario.SchedUnplaceable:

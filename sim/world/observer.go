@@ -56,6 +56,7 @@ const (
 	DevicesChange    NodeChange = "its devices change"
 	StorageDies      NodeChange = "a storage plugin dies"
 	RecordIsLost     NodeChange = "a record is lost"
+	DiskIsWiped      NodeChange = "its disk is wiped"
 	MachineHalts     NodeChange = "the machine halts"
 	MachineStarts    NodeChange = "the machine starts"
 )

@@ -99,6 +99,22 @@ func (n *Node) LoseRecord(id cluster.AllocID) {
 	n.options.Observer.Troubled(n, TroubleRecord, string(id))
 }
 
+// WipeDisk kills the client and removes all that it has on the disk: the records of allocations and
+// volumes, the last answered heartbeat, and the notes of its watchdog. Processes, mounts and cgroups stay.
+func WipeDisk(n *Node) {
+	n.KillClient()
+	for _, r := range n.Records() {
+		n.LoseRecord(r.Alloc.ID)
+	}
+	if n.volumes != nil {
+		for _, key := range n.volumes.Records() {
+			n.volumes.LoseRecord(key)
+		}
+	}
+	n.contact = 0
+	clear(n.watchdog.notes)
+}
+
 // SplitCgroup returns the allocation and the task of a cgroup.
 func SplitCgroup(path string) (alloc cluster.AllocID, task string) {
 	a, task, _ := strings.Cut(path, ":")

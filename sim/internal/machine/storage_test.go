@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
 // steps returns the calls to the storage.
@@ -184,6 +185,22 @@ func TestNode_volumeRecordLostWhileItLeaves(t *testing.T) {
 			f.run(time.Minute)
 			must.Len(t, 2, f.node.Storage().Mounts())
 			f.node.Storage().Free(busy)
+			ended(f, "a1")
+		})
+	}
+}
+
+// The disk of a client is wiped, and the servers stop its allocation. Its volume is unmounted before its
+// end is reported, although no record names it. Bug: the report came first, and the mount stayed.
+func TestNode_wipedDisk(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]time.Duration{"stopped before the next client": 0, "stopped after it runs again": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			f := mounted(t)
+			machine.WipeDisk(f.node)
+			f.run(wait)
+			f.stop("a1")
+			f.run(time.Minute)
 			ended(f, "a1")
 		})
 	}
