@@ -125,15 +125,14 @@ func TestCore_publish(t *testing.T) {
 	must.True(t, n.published[3].Drivers["mock"].Healthy)
 }
 
-// An idle node makes no step.
+// An idle node makes no step until it checks its tasks.
 func TestCore_idle(t *testing.T) {
 	n := newNode(t)
 	for i := range 20 {
 		n.place(allocation(cluster.AllocID(fmt.Sprintf("a%02d", i)), mainTask("web")))
 	}
 	n.run(time.Minute)
-	steps := n.core.Step(n.time())
-	must.EqOp(t, 1<<63-1, steps)
+	must.Greater(t, n.boot+client.InspectInterval-2*time.Minute, n.core.Step(n.time()))
 	// Heartbeats and answers without changes need no step. The next step handles them.
 	for range 100 {
 		n.core.Contact(n.boot, n.boot)

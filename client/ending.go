@@ -28,6 +28,8 @@ type ending struct {
 	exit *driver.ExitResult
 	// early counts the answers of Wait while the task was running.
 	early int
+	// overdue: Inspect has returned that the task has ended, and Wait is open.
+	overdue bool
 	// checked: the core has called Inspect before the kill.
 	checked bool
 	// collectBy is the latest time for the driver to return the result of a task that was killed or
@@ -161,6 +163,21 @@ func (e *ending) inspected(status driver.Status, err error) {
 	default:
 		s.t.event("Driver Failure", "The driver did not report how the task ended")
 		s.t.over(EndLost, nil)
+	}
+}
+
+// found handles an end that Inspect returns while the task should run. The answer of Wait may be on its way.
+// If it has not come after a while, the driver does not send it, and the result of Inspect counts. During a
+// stop the kill limits the wait.
+func (e *ending) found(exit *driver.ExitResult) {
+	s := e.s
+	switch {
+	case s.t.rec.Phase != PhaseRunning || s.t.rec.SignalAt != 0 || s.kills.state != killNone:
+	case s.call != callWait || e.state != endOpen || !e.overdue:
+		e.overdue = s.call == callWait && e.state == endOpen
+		s.confirmAfter(StopSlack)
+	default:
+		s.t.exited(known(exit))
 	}
 }
 

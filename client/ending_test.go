@@ -187,6 +187,44 @@ func TestEnding_inspectIsUseless(t *testing.T) {
 	})
 }
 
+// Bug: a task that had ended ran for ever for the client, because its driver never answered WaitTask.
+func TestEnding_waitNeverAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  script
+		trouble func(*node)
+		code    string
+	}{
+		"exit":                      {code: "Exit Code: 3"},
+		"exit without a code":       {change: script{inspectBare: true}, code: "The exit code is unknown"},
+		"exit, and the client dies": {trouble: dies, code: "Exit Code: 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.change.hangsAt = "WaitTask"
+			n, web := running(t, test.change, false)
+			n.exit(web, 3, 0)
+			if test.trouble != nil {
+				test.trouble(n)
+			}
+			n.run(client.InspectInterval + client.StopSlack + time.Second)
+			must.StrContains(t, n.messages("a", "web"), test.code)
+			must.EqOp(t, 1, len(n.live("web")), must.Sprint(n.storyOf()))
+			must.LessEq(t, 3, n.calls["InspectTask"])
+		})
+	}
+}
+
+// A running task costs one call of Inspect in each interval, also if the driver does not answer it.
+func TestEnding_inspectsFromTimeToTime(t *testing.T) {
+	for name, sc := range map[string]script{"answered": {}, "not answered": {hangsAt: "InspectTask"}} {
+		t.Run(name, func(t *testing.T) {
+			n, _ := running(t, sc, false)
+			n.run(time.Hour)
+			must.Between(t, 8, n.calls["InspectTask"], 12)
+			must.StrNotContains(t, n.storyOf(), "the driver dies")
+		})
+	}
+}
+
 // The end of a task without a stop needs one call of Wait. The end of a task that obeys its signal
 // needs two more calls.
 func TestEnding_calls(t *testing.T) {

@@ -34,8 +34,8 @@ type taskStart struct {
 	// confirmed that the task runs.
 	heldBy           Generation
 	confirmedRunning bool
-	// confirmAt is when the core checks with this process again whether the task runs, or zero. confirms
-	// counts the checks without an answer.
+	// confirmAt is when the core checks with this process whether the task runs, or zero. confirms counts
+	// the checks without an answer.
 	confirmAt time.Duration
 	confirms  int
 
@@ -154,6 +154,7 @@ func (s *taskStart) answered(handle driver.Handle, err error) {
 	if err == nil {
 		s.t.start = newStart(s.t)
 		s.t.start.heldBy, s.t.start.confirmedRunning = s.heldBy, true
+		s.t.start.confirmAfter(InspectInterval)
 		s.t.rec.Handle, s.t.rec.RunningSince = handle, now.Boot
 		s.t.rec.State.State, s.t.rec.State.StartedAt, s.t.rec.State.FinishedAt = cluster.TaskRunning, now.Wall, time.Time{}
 		s.t.event("Started", "Task started by client")
@@ -241,21 +242,38 @@ func (s *taskStart) gone() {
 	s.ending.state = endOpen
 }
 
-// confirm checks with a driver that has taken the task over whether the task runs. The task may have ended
-// while no client was running, and the health verdict may come before the answer of Wait.
+// InspectInterval is the time between two calls of Inspect for a running task. Its driver may never answer
+// the call of Wait.
+const InspectInterval = 5 * time.Minute
+
+// confirmAfter lets the core check after a time whether the task runs.
+func (s *taskStart) confirmAfter(d time.Duration) {
+	s.confirmAt = s.t.core().now.Boot + d
+	s.t.core().reached(s.confirmAt) // requests a step at that time
+}
+
+// confirm checks with the driver whether the task runs: after it has taken the task over, and then from time
+// to time. The task may have ended while no client was running, the health verdict may come before the
+// answer of Wait, and this answer may never come.
 func (s *taskStart) confirm() {
 	generation := s.heldBy
 	s.t.core().options.Shell.Inspect(s.t.ref(), replyPair(s, func(status driver.Status, err error) {
 		switch class := driver.ClassOf(err); {
 		case s.heldBy != generation:
 		case err == nil && status.State == driver.TaskRunning:
-			s.confirmedRunning, s.confirms = true, 0
+			s.confirmedRunning, s.confirms, s.ending.overdue = true, 0, false
+			s.confirmAfter(InspectInterval)
 			s.t.alloc.mounts.confirm()
-		case err != nil && class != driver.Gone && class != driver.NotFound:
+		case err == nil && status.State == driver.TaskExited, err != nil && class == driver.NotFound:
+			s.confirms = 0
+			s.ending.found(status.Exit)
+		case err != nil && class != driver.Gone && !s.confirmedRunning:
 			o := s.t.core().options
 			s.confirms++
-			s.confirmAt = s.t.core().now.Boot + backoff(s.confirms, o.MinRetry, o.MaxRetry)
+			s.confirmAfter(backoff(s.confirms, o.MinRetry, o.MaxRetry))
 			s.abandonSilent(generation, class, s.confirms)
+		default:
+			s.confirmAfter(InspectInterval)
 		}
 	}))
 }

@@ -373,7 +373,7 @@
 //     takes effect, or after delay. driver/hang: it stands still for delay. shim/kill: after delay the shims of the
 //     allocation die, and with them its tasks.
 //   - driver/lie, at each allocation when its client first reads it, on=SELECTOR: its driver answers
-//     before the task has stopped, forgets how it ended, or cannot take it over.
+//     before the task has stopped, forgets how it ended, cannot take it over, or never answers WaitTask.
 //   - node/reboot, when armed at the node or a drawn one: the machine is off for delay. node/freeze: its
 //     client makes no step for delay, and its tasks continue. disk/full: its
 //     disk has no room for delay. record/lose: one of its records is damaged, its client dies and starts

@@ -50,6 +50,9 @@ func (n *coreNode) restart() error {
 // fault is an opportunity of the faults of drivers.
 func (n *coreNode) fault(name string, c scripted.Call) scripted.Fault {
 	w := n.cores.fleet.world
+	if s := n.allocs[allocOf(c)]; c.Name == scripted.CallWait && s != nil && s.lie == neverAnswers {
+		return scripted.Fault{Action: scripted.Hang}
+	}
 	if len(w.Faults.armed) == 0 {
 		return scripted.Fault{}
 	}
@@ -125,8 +128,13 @@ func (n *coreNode) disturb(do func()) error {
 
 // killShims kills the shims of the allocation that a call was for.
 func (n *coreNode) killShims(c scripted.Call) error {
+	return n.disturb(func() { n.machine.KillShims(allocOf(c)) })
+}
+
+// allocOf returns the allocation of the task that a call is for.
+func allocOf(c scripted.Call) cluster.AllocID {
 	id, _, _ := strings.Cut(string(c.Task), "/")
-	return n.disturb(func() { n.machine.KillShims(cluster.AllocID(id)) })
+	return cluster.AllocID(id)
 }
 
 // fails starts the outage of a machine or of its client.

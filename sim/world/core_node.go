@@ -58,6 +58,7 @@ const (
 	liesAtStop        // StopTask answers before the task has stopped
 	liesAtWait        // WaitTask returns no result for a stopped task
 	cannotRecover     // RecoverTask fails
+	neverAnswers      // WaitTask has no answer
 	lieCount
 )
 

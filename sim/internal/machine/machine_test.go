@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -239,6 +241,25 @@ func TestNode_containersFailAtEachCall(t *testing.T) {
 	all := faults(&driver.Error{Class: driver.Recoverable, Call: "call", Err: errors.New("not now")})
 	all["delay"] = scripted.Fault{Delay: 7 * time.Second}
 	failAtEachCall(t, true, false, all, failDriver)
+}
+
+// The driver never answers WaitTask. The client finds the end of the task by InspectTask. Bug: the task
+// ran for ever for the client.
+func TestNode_waitNeverAnswers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.fault = func(c scripted.Call) scripted.Fault {
+		if c.Name == scripted.CallWait {
+			return scripted.Fault{Action: scripted.Hang}
+		}
+		return scripted.Fault{}
+	}
+	f.scripts["web"] = scripted.Script{Ends: true, RunFor: time.Minute, Exit: driver.ExitResult{Code: 3}}
+	f.place(allocation("a1", &cluster.Task{Name: "web"}))
+	f.run(7 * time.Minute)
+	events := f.node.Record("a1").Tasks[0].State.Events
+	must.True(t, slices.ContainsFunc(events, func(e cluster.TaskEvent) bool { return strings.Contains(e.Message, "Exit Code: 3") }))
+	f.settle()
 }
 
 // A record is lost. The client destroys its tasks, and the allocation runs again.

@@ -140,6 +140,18 @@ func (v verdicts) taskTroubled(p *scripted.Process) bool {
 	return false
 }
 
+// overdue reports whether a client that works has had enough time to find that a task has ended, after all
+// trouble.
+func (v verdicts) overdue(p *scripted.Process) bool {
+	f := v.judge.facts
+	for _, at := range []time.Time{f.trouble.driver, f.trouble.shim, f.trouble.boot, f.trouble.client, v.judge.since, v.judge.blocked, p.EndedAt} {
+		if !v.judge.now.After(at.Add(inspected)) {
+			return false
+		}
+	}
+	return true
+}
+
 // newest returns the last process of a task that started before a time, or the zero value.
 func (v verdicts) newest(n *machine.Node, a *alloc, t *cluster.Task, before time.Time) (last scripted.Process) {
 	for _, s := range v.judge.starts[string(a.id)+":"+t.Name] {
@@ -178,7 +190,7 @@ func (v verdicts) check(n *machine.Node) {
 				v.judge.find("N9 healthy while it is dead", a.id, "%s has ended at %s, and the record is healthy", name, ended)
 			}
 		}
-		v.overdue(n, a)
+		v.healthyLate(n, a)
 		if a.judged {
 			continue
 		}
@@ -198,10 +210,10 @@ func startsOf(r *client.Record) string {
 	return starts.String()
 }
 
-// overdue judges that an allocation is healthy soon after its tasks have run for long enough. They count from the
+// healthyLate judges that an allocation is healthy soon after its tasks have run for long enough. They count from the
 // record of this, because a driver may need long for its answer, and not by the clock of the client, which may be
 // wrong. After a first verdict the healthy deadline is long enough.
-func (v verdicts) overdue(n *machine.Node, a *alloc) {
+func (v verdicts) healthyLate(n *machine.Node, a *alloc) {
 	r, h := n.Record(a.id), &a.health
 	if h.good != nil && *h.good || r == nil || h.since.IsZero() || !v.works(n, 2*noticed) {
 		return
@@ -252,15 +264,18 @@ func (v verdicts) rows(n *machine.Node, rows iter.Seq[*cluster.Allocation], trav
 	}
 }
 
+// inspected is longer than the time until a client finds by itself that a task has ended.
+const inspected = 8 * time.Minute
+
 // deadTask returns a task that must run and whose last process has been dead for longer than a time, or
-// an empty name. After trouble of its driver the client may not get the end: a call that waits for it is
+// an empty name. After trouble of its driver the client may get the end late: a call that waits for it is
 // never answered.
 func (v verdicts) deadTask(n *machine.Node, a *alloc, longer time.Duration) (name string, ended time.Time) {
 	for _, t := range a.group().Tasks {
 		if t == nil || t.Poststop() || t.Lifecycle != nil && !t.Lifecycle.Sidecar {
 			continue
 		}
-		if last := v.newest(n, a, t, v.judge.now); last.Ended && last.EndedAt.Add(longer).Before(v.judge.now) && !v.taskTroubled(&last) {
+		if last := v.newest(n, a, t, v.judge.now); last.Ended && last.EndedAt.Add(longer).Before(v.judge.now) && (!v.taskTroubled(&last) || v.overdue(&last)) {
 			return t.Name, last.EndedAt
 		}
 	}
