@@ -252,6 +252,9 @@ func (e *Explainer) explainStopping(r *AllocExplanation, a *cluster.Allocation, 
 		detail += "; waits for " + heldVolumes(a.VolumeHolds)
 		r.Held = a.VolumeHolds
 	}
+	if a.DesiredTransition.Class == cluster.MarkProceed {
+		detail += "; its group is below its budget, and the policy below-budget=proceed moves also the last healthy allocation"
+	}
 	r.set(ReasonStopping, Since{At: a.StoppedAt}, detail)
 }
 

@@ -112,6 +112,14 @@ func TestExplain_Reasons(t *testing.T) {
 			want: AllocExplanation{Reason: ReasonStopping, Since: Since{At: minute(2)}, Due: minute(2).Add(20 * time.Second),
 				Detail: "stopping, overdue by 2m40s: its client has not reported"},
 		},
+		"stopping, below the budget of its group": {
+			edit: func(w *fixture.Cluster) {
+				stop(w.Alloc("a1"))
+				w.Alloc("a1").DesiredTransition.Class = cluster.MarkProceed
+			},
+			want: AllocExplanation{Reason: ReasonStopping, Since: Since{At: minute(2)}, Due: minute(2).Add(20 * time.Second),
+				Detail: "stopping, overdue by 2m40s: its client has not reported; its group is below its budget, and the policy below-budget=proceed moves also the last healthy allocation"},
+		},
 		"stopping, not dated": {
 			edit: func(w *fixture.Cluster) {
 				stop(w.Alloc("a1"))

@@ -44,7 +44,7 @@ type BelowBudget uint8
 const (
 	// BelowBudgetHold leaves the group alone until it recovers or the deadline comes.
 	BelowBudgetHold BelowBudget = iota
-	// BelowBudgetProceed marks its allocations one at a time.
+	// BelowBudgetProceed marks its allocations one at a time, also the last healthy one.
 	BelowBudgetProceed
 )
 
@@ -97,7 +97,7 @@ func (p *Policy) Knobs() knob.List {
 		},
 		{
 			Name: "below-budget", Field: "Policy.BelowBudget", Value: knob.Choice(&p.BelowBudget, "hold", "proceed"), Operator: true,
-			Text: "What happens to a group that has fewer healthy allocations than its budget requires: wait until it recovers, or move one allocation at a time.",
+			Text: "What happens to a group that has fewer healthy allocations than its budget requires: wait until it recovers, or move one allocation at a time, also the last healthy one.",
 		},
 		{
 			Name: "plugins", Field: "Policy.PluginsAfterDeadline", Value: knob.Choice(&p.PluginsAfterDeadline, "after-wait", "after-stop"), Operator: true,
