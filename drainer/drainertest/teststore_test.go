@@ -50,6 +50,10 @@ func TestTestStore_mistakes(t *testing.T) {
 		{"a view that counts system work", flaws{view: func(v rules.View) rules.View { return counting{v} }}, "Consumers("},
 		{"a view that counts unreachable nodes", flaws{view: func(v rules.View) rules.View { return reaching{v} }}, "Healthy("},
 		{"a view that leaves out stable allocations on draining nodes", flaws{view: func(v rules.View) rules.View { return stableLeftOut{v} }}, "ChangingAllocs("},
+		{"a view that counts evicted allocations", flaws{view: func(v rules.View) rules.View { return evicted{v, true} }}, "Healthy("},
+		{"a view that leaves out evicted allocations", flaws{view: func(v rules.View) rules.View { return evicted{v, false} }}, "ChangingAllocs("},
+		{"a store in which evicted allocations run", flaws{rows: func(r Rows) Rows { return edited(r, replace(cluster.DesiredEvict, cluster.DesiredRun)) }}, "DesiredStatus"},
+		{"a store in which failed evaluations are open", flaws{rows: func(r Rows) Rows { return edited(r, replace(cluster.EvalFailed, cluster.EvalBlocked)) }}, "OpenEvals("},
 		{"a view without the index", flaws{view: func(v rules.View) rules.View { return unnumbered{v} }}, "Index is 0"},
 		{"a view that is always the newest", flaws{mutable: true}, "the view taken after commit 0, at the end"},
 		{"a feed that does not name nodes", flaws{name: func(c *drainer.Changes) { c.Nodes = nil }}, "a feed has not reported node"},
@@ -376,6 +380,41 @@ func (v reaching) Healthy(g cluster.GroupKey) int {
 		}
 	}
 	return count
+}
+
+// evicted counts evicted allocations as healthy, or leaves them out of those that change.
+type evicted struct {
+	rules.View
+	counts bool
+}
+
+func (v evicted) Healthy(g cluster.GroupKey) int {
+	count := v.View.Healthy(g)
+	for a := range v.GroupAllocs(g) {
+		if c := a.Copy(); v.counts && a.DesiredStatus == cluster.DesiredEvict {
+			if c.DesiredStatus = cluster.DesiredRun; c.Healthy(v.Node(a.NodeID)) {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+func (v evicted) ChangingAllocs(g cluster.GroupKey) iter.Seq[*cluster.Allocation] {
+	if v.counts {
+		return v.View.ChangingAllocs(g)
+	}
+	rows := slices.Collect(v.View.ChangingAllocs(g))
+	return slices.Values(slices.DeleteFunc(rows, func(a *cluster.Allocation) bool { return a.DesiredStatus == cluster.DesiredEvict }))
+}
+
+// replace replaces one value of a field by another.
+func replace[T comparable](old, by T) func(reflect.Value) {
+	return func(v reflect.Value) {
+		if at, is := v.Addr().Interface().(*T); is && *at == old {
+			*at = by
+		}
+	}
 }
 
 // stableLeftOut leaves out stable allocations on draining nodes.
