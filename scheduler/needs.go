@@ -29,8 +29,9 @@ func Needs(v View, a *cluster.Allocation) (why string) {
 // mayBeReplaced reports whether a plan may place a replacement of an ended allocation: the job has
 // an open evaluation, or the allocation is a canary, which the job does not count.
 func (v jobView) mayBeReplaced(g *cluster.TaskGroup, a *cluster.Allocation) bool {
-	switch s, _ := v.stand(g, a); s {
-	case owed, ended, migrating:
+	held := isHeld(g, a) // of canaries alone: others hold a slot
+	switch s, _ := v.stand(g, a); {
+	case s == owed, s == ended, s == migrating, held:
 	default:
 		return false
 	}
