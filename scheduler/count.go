@@ -134,19 +134,34 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 			p.draft.stop(last.Allocation, cluster.DescNotNeeded)
 		}
 	}
-	surplus = p.reconcile(g, s, surplus)
+	surplus, waiting := p.reconcile(g, s, surplus)
 	if surplus <= 0 {
 		return
 	}
 	slices.SortStableFunc(s.kept, p.byWorth)
-	for ; surplus > 0 && len(s.kept) > 0; surplus-- {
-		last := s.kept[len(s.kept)-1]
-		s.kept = s.kept[:len(s.kept)-1]
-		if p.successorRuns(last) {
-			p.draft.stop(last, cluster.DescReconnected)
-		} else {
-			p.draft.stop(last, cluster.DescNotNeeded)
+	for _, last := range slices.Backward(slices.Clone(s.kept)) {
+		if surplus > 0 && !slices.ContainsFunc(waiting, func(w pair) bool { return w.original.ID == last.ID || w.replacement.ID == last.ID }) {
+			surplus--
+			s.shed(p, last)
 		}
+	}
+	for _, w := range waiting[:min(surplus, len(waiting))] {
+		s.shed(p, w.original)
+		s.shed(p, w.replacement)
+	}
+}
+
+// shed stops an allocation that the group does not need, unless the plan has stopped it already: two that
+// came back may have one replacement.
+func (s *slots) shed(p *planner, a *cluster.Allocation) {
+	if !s.keeps(a.ID) {
+		return
+	}
+	s.kept = slices.DeleteFunc(s.kept, func(other *cluster.Allocation) bool { return other.ID == a.ID })
+	if p.successorRuns(a) {
+		p.draft.stop(a, cluster.DescReconnected)
+	} else {
+		p.draft.stop(a, cluster.DescNotNeeded)
 	}
 }
 

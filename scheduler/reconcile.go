@@ -6,12 +6,16 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
+// pair is an allocation that came back, and the allocation that replaces it.
+type pair struct{ original, replacement *cluster.Allocation }
+
 // reconcile stops one of each two allocations of which one came back and the other replaces it, if the
 // group has a surplus. It returns the surplus that is left. A pair whose replacement is kept, and does
-// not run yet, is left as it is. The report that the replacement runs makes the next evaluation.
-func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left int) {
+// not run yet, is left as it is. The report that the replacement runs makes the next evaluation. reconcile
+// returns such pairs, and each counts as one allocation.
+func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left int, waiting []pair) {
 	if p.view.ClusterVersion() < cluster.VersionOfConfirmation {
-		return surplus
+		return surplus, nil
 	}
 	stops := map[cluster.AllocID]string{}
 	for _, original := range s.kept {
@@ -22,6 +26,7 @@ func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left i
 		surplus--
 		switch running := runs(p.view, next); {
 		case keepsReplacement(p.view, g, original) && !running:
+			waiting = append(waiting, pair{original, next})
 		case keepsReplacement(p.view, g, original), running && original.ClientStatus != cluster.ClientRunning:
 			stops[original.ID] = cluster.DescReconnected
 		default:
@@ -34,7 +39,7 @@ func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left i
 		}
 		return stops[a.ID] != ""
 	})
-	return surplus
+	return surplus, waiting
 }
 
 // keeps reports whether the allocation is one that runs or starts.

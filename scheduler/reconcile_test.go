@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"cmp"
+	"fmt"
 	"testing"
 	"time"
 
@@ -84,6 +85,35 @@ func TestReconcile_replacementStarts(t *testing.T) {
 	c.report(c.statusReport(c.allocs(job, on(n2))[0], cluster.ClientRunning))
 	c.settle()
 	must.Eq(t, []cluster.NodeID{n2}, nodesOf(c.wanted(job)))
+}
+
+// A group has a surplus, and one of its replacements waits until it runs. Bug: the plan stopped the replacement,
+// because it was pending, and nothing evaluated the surplus again.
+func TestReconcile_replacementStartsInASurplus(t *testing.T) {
+	for count, want := range map[int][2][]cluster.NodeID{
+		1: {{"n1", "n3"}, {"n3"}},
+		0: {},
+	} {
+		t.Run(fmt.Sprint("count ", count), func(t *testing.T) {
+			c, n1, job := running(t, "web", cluster.JobService, 1, disconnect(func(*cluster.DisconnectStrategy) {}))
+			n2 := c.node("n2")
+			c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 2 })
+			c.run()
+			must.Eq(t, []cluster.NodeID{n1, n2}, nodesOf(c.wanted(job)))
+			n3 := c.node("n3")
+			c.status(n1, cluster.NodeDisconnected)
+			c.settle()
+			ineligible(c, n1)
+			c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = count })
+			c.status(n1, cluster.NodeReady)
+			c.report(c.statusReport(c.allocs(job, on(n1))[0], cluster.ClientRunning))
+			c.settle()
+			must.Eq(t, want[0], nodesOf(c.wanted(job)))
+			c.report(c.statusReport(c.allocs(job, on(n3))[0], cluster.ClientRunning))
+			c.settle()
+			must.Eq(t, want[1], nodesOf(c.wanted(job)))
+		})
+	}
 }
 
 // Bug: two copies of a job ran whose group must not be replaced.

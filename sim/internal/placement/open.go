@@ -94,10 +94,20 @@ func (p *plan) onUnreachableNode(a *cluster.Allocation) bool {
 }
 
 // awaitsReport reports whether a report makes the evaluation that may end a surplus with the allocation: its
-// node is back and its client has not reported it, or it has not started and replaces one that runs.
+// node is back and its client has not reported it, or it has not started and replaces one that runs,
+// directly or after others.
 func (p *plan) awaitsReport(a *cluster.Allocation) bool {
+	if a.ClientStatus != "pending" {
+		return a.ClientStatus == "unknown"
+	}
 	previous := p.after.Alloc(a.PreviousAllocation)
-	return a.ClientStatus == "unknown" || a.ClientStatus == "pending" && previous != nil && runs(previous)
+	for range maxReschedules { // bounds a damaged chain
+		if previous == nil || runs(previous) {
+			return previous != nil
+		}
+		previous = p.after.Alloc(previous.PreviousAllocation)
+	}
+	return false
 }
 
 // canariesToReplace counts the canaries that do not run and have no replacement. Their slots are
