@@ -102,6 +102,7 @@ func (a *allocRunner) restore() {
 func (a *allocRunner) update(alloc *cluster.Allocation) {
 	a.list(cluster.IsListed(alloc))
 	if a.orphan() {
+		a.core.adoptVolumes(alloc)
 		a.pending, a.pendingUnreadable = alloc, ""
 		return
 	}

@@ -281,7 +281,7 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	})
 	a.listed = cluster.IsListed(alloc)
 	c.add(a)
-	c.adoptVolumes(a)
+	c.adoptVolumes(alloc)
 	a.received()
 }
 

@@ -72,11 +72,11 @@ func (c *Core) restoreVolumes() {
 	}
 }
 
-// adoptVolumes adopts the volumes of an allocation that an earlier client ran, and of which no record is
-// left. Its end unmounts them.
-func (c *Core) adoptVolumes(a *allocRunner) {
-	if c.volumes != nil && a.rec.Alloc.ClientStatus != cluster.ClientPending {
-		c.volumes.Adopt(a.mounts.requests(), true)
+// adoptVolumes adopts the volumes of an allocation of which the client has no record. An earlier client may
+// have mounted them, also for one that is pending for the servers: they may have received no report.
+func (c *Core) adoptVolumes(alloc *cluster.Allocation) {
+	if c.volumes != nil {
+		c.volumes.Adopt(requestsOf(alloc), alloc.ClientStatus != cluster.ClientPending)
 	}
 }
 
