@@ -23,7 +23,7 @@ func (n *Node) KillClient() {
 // to run, and so do the calls that it has made. The servers must not answer heartbeats of a frozen client.
 func Freeze(n *Node) {
 	if Works(n) {
-		recordContact(n)
+		postContact(n)
 		n.frozen = true
 		n.options.Observer.Troubled(n, TroubleFreeze, "")
 		n.watchdog.beside()

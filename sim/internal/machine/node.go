@@ -210,6 +210,19 @@ func recordContact(n *Node) bool {
 	return true
 }
 
+// postContact posts the last answered heartbeat to the client, if it is a new one.
+func postContact(n *Node) {
+	before := n.contact
+	if !recordContact(n) {
+		return
+	}
+	if !n.thawed { // it has sent heartbeats since
+		before = n.contact
+	}
+	n.run.core.Contact(before, n.contact)
+	n.thawed = false
+}
+
 // DiskFull reports whether writes to the disk fail.
 func (n *Node) DiskFull() bool { return n.diskFull }
 
@@ -341,14 +354,7 @@ func next(n *Node) time.Time {
 
 // step steps the client.
 func (n *Node) step() {
-	before := n.contact
-	if recordContact(n) {
-		if !n.thawed { // it has sent heartbeats since
-			before = n.contact
-		}
-		n.run.core.Contact(before, n.contact)
-		n.thawed = false
-	}
+	postContact(n)
 	n.watchdog.beside()
 	select {
 	case <-n.run.core.Woken():

@@ -186,8 +186,11 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 	case machine.TroubleFreeze:
 		j.blocked = j.now
 		j.tasks.lives++ // what it had begun takes longer
-		if !machine.Works(n) {
+		switch frozenAt := j.trouble.client; {
+		case !machine.Works(n):
 			j.trouble.client = j.now
+		case !j.trouble.driver.IsZero() && !j.trouble.driver.Before(frozenAt.Add(-stopSlack)):
+			j.trouble.driver = j.now // the client had no time to wait for the driver
 		}
 	case machine.TroubleDriver:
 		j.trouble.driver = j.now
