@@ -75,7 +75,7 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	s := startQuick(t, patience)
 	n := s.newNode("n1", true, "")
 	s.begin(n)
-	alloc := s.placeLeashed()
+	alloc := placeLeashed(s)
 
 	s.crash(n)
 	s.await("the end of the tasks", func() bool { return len(s.ofTasks()) == 0 })
@@ -87,7 +87,7 @@ func TestNode_theWatchdogStopsWhatADeadClientLeaves(t *testing.T) {
 	_, _, err := s.api.Jobs().Deregister("web", false, nil) // no replacement
 	must.NoError(t, err)
 	s.begin(n)
-	s.awaitStoppedByWatchdog(alloc, map[string]string{"obeys": "Exit Code: 7", "deaf": "Exit Code: 137, Signal: 9"})
+	awaitStoppedByWatchdog(s, alloc, map[string]string{"obeys": "Exit Code: 7", "deaf": "Exit Code: 137, Signal: 9"})
 	must.Eq(t, 1, strings.Count(n.logs.String(), "the watchdog has stopped an allocation"))
 	s.end(n)
 }
@@ -103,7 +103,7 @@ func TestNode_theWatchdogKillsTheTasksOfAFrozenClient(t *testing.T) {
 	s := startQuick(t, patience)
 	n := s.newNode("n1", true, "")
 	s.begin(n)
-	alloc := s.placeLeashed()
+	alloc := placeLeashed(s)
 	must.NoError(t, n.client.Process.Signal(syscall.SIGSTOP))
 	s.await("the end of the tasks", func() bool { return s.copies(alloc, "obeys")+s.copies(alloc, "deaf") == 0 })
 	must.SliceLen(t, 1, s.watchdogs())
@@ -111,7 +111,7 @@ func TestNode_theWatchdogKillsTheTasksOfAFrozenClient(t *testing.T) {
 	must.SliceEmpty(t, s.noted(alloc, "deaf", "term"))
 
 	must.NoError(t, n.client.Process.Signal(syscall.SIGCONT))
-	s.awaitStoppedByWatchdog(alloc, map[string]string{"obeys": "Exit Code: 137, Signal: 9", "deaf": "Exit Code: 137, Signal: 9"})
+	awaitStoppedByWatchdog(s, alloc, map[string]string{"obeys": "Exit Code: 137, Signal: 9", "deaf": "Exit Code: 137, Signal: 9"})
 	must.SliceLen(t, 1, s.noted(alloc, "obeys", "start"))
 	must.SliceLen(t, 1, s.noted(alloc, "deaf", "start"))
 	s.stopJob("web") // and its replacement
@@ -120,7 +120,7 @@ func TestNode_theWatchdogKillsTheTasksOfAFrozenClient(t *testing.T) {
 
 // placeLeashed registers a service whose two tasks must stop 8 seconds after the last contact with servers,
 // and returns its allocation when it runs beside a watchdog.
-func (s *site) placeLeashed() (alloc string) {
+func placeLeashed(s *site) (alloc string) {
 	s.t.Helper()
 	id, kind, after, short := "web", "service", 8*time.Second, 2*time.Second
 	group := api.NewTaskGroup("g", 1).AddTask(rawExec("obeys", s.script(obeys))).AddTask(rawExec("deaf", s.script(deaf)))
@@ -136,7 +136,7 @@ func (s *site) placeLeashed() (alloc string) {
 
 // awaitStoppedByWatchdog waits until a client reports the end of an allocation, and compares how its tasks
 // have ended.
-func (s *site) awaitStoppedByWatchdog(alloc string, exits map[string]string) {
+func awaitStoppedByWatchdog(s *site, alloc string, exits map[string]string) {
 	s.t.Helper()
 	s.await("the report of the client", func() bool {
 		a, _, err := s.api.Allocations().Info(alloc, nil)
