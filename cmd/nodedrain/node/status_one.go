@@ -3,9 +3,9 @@ package node
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
