@@ -128,9 +128,12 @@ func (m *edits) drawLastFailures() {
 		return
 	}
 	g := m.story.touched(d, m.population.services())
+	if g == nil || len(m.population.specOf(g).Volumes) > 0 { // the claims of the failed ones would still be there
+		return
+	}
 	for i := range m.draft.s.Allocs {
 		a := &m.draft.s.Allocs[i]
-		if g == nil || a.Group != g.key || a.Canary || a.Replaces != nil || a.Desired != "" || a.Client != "" {
+		if a.Group != g.key || a.Canary || a.Replaces != nil || a.Desired != "" || a.Client != "" {
 			continue
 		}
 		a.Failures = one(d, 9, 10, 10)

@@ -105,7 +105,7 @@ func (v verdicts) healthy(n *machine.Node, a *alloc, r *client.Record, least tim
 			v.judge.find("N9 healthy too early", r.Alloc.ID, "%s has not exited with 0", t.Name)
 		case !oneShot && last.StartedAt.Add(least).After(r.HealthyAt):
 			v.judge.find("N9 healthy too early", r.Alloc.ID, "%s has run since %s, which is less than %s", t.Name, last.StartedAt, least)
-		case !oneShot && last.Ended && last.EndedAt.Add(noticed).Before(r.HealthyAt) && !v.taskTroubled(&last):
+		case !oneShot && last.Ended && last.EndedAt.Add(noticed).Before(r.HealthyAt) && !v.taskTroubled(&last) && r.HealthyAt.After(v.judge.blocked.Add(noticed)):
 			v.judge.find("N9 healthy while it is dead", r.Alloc.ID, "%s has ended at %s", t.Name, last.EndedAt)
 		}
 	}

@@ -110,6 +110,19 @@ func (p *plan) awaitsReport(a *cluster.Allocation) bool {
 	return false
 }
 
+// hasStartingReplacement reports whether a replacement of an allocation that runs has not started, directly or
+// after others.
+func (p *plan) hasStartingReplacement(a *cluster.Allocation) bool {
+	next := p.after.Alloc(a.NextAllocation)
+	for range maxReschedules { // bounds a damaged chain
+		if next == nil || !runs(a) || runs(next) && next.ClientStatus == "pending" {
+			return next != nil && runs(a)
+		}
+		next = p.after.Alloc(next.NextAllocation)
+	}
+	return false
+}
+
 // canariesToReplace counts the canaries that do not run and have no replacement. Their slots are
 // not part of the count of the group.
 func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
@@ -154,8 +167,8 @@ func (p *plan) judgeSurplus(s *slots) {
 	var last *cluster.Allocation
 	for _, a := range s.held {
 		switch {
-		case p.onUnreachableNode(a), runs(a) && p.awaitsReport(a):
-		case runs(a):
+		case p.onUnreachableNode(a), a.ClientStatus == "unknown", p.hasStartingReplacement(a):
+		case runs(a): // also a replacement that starts: its report ends those that it replaces
 			running, last = running+1, a
 		case a.ModifyIndex > p.snapshot: // its end came after the state of the plan, and no evaluation follows
 		case a.ClientStatus == "complete" || opinion.Stopping(a) && !opinion.Unconfirmed(a):
@@ -172,7 +185,7 @@ func (p *plan) judgeSurplus(s *slots) {
 func (p *plan) judgeOnePerNode(s *slots) {
 	running := make(map[cluster.NodeID]bool, len(s.held))
 	for _, a := range s.held {
-		if !runs(a) {
+		if !runs(a) || p.onUnreachableNode(a) || p.awaitsReport(a) {
 			continue
 		}
 		n := p.after.Node(a.NodeID)
