@@ -178,19 +178,20 @@ func (v *porter) lastEnd(n *machine.Node, a *alloc) (end time.Time) {
 }
 
 // served describes the volumes that need a storage plugin on the node. If a client could not write
-// its records, the next client may have no record of a release, so such a release does not count.
+// its records, the next client may have no record of a release, so such a release does not count, and
+// neither does a volume whose record was lost.
 func (v *porter) served(n *machine.Node, p *cluster.CSIPlugin) (all []string) {
 	s := n.Storage()
 	if p.Type.Node() {
 		for _, m := range s.Mounts() {
-			if m.Plugin == p.ID {
+			if m.Plugin == p.ID && !v.lost[m.Volume.String()] {
 				all = append(all, m.Volume.String()+" at "+m.Path)
 			}
 		}
 	}
 	if p.Type.Controller() {
 		for _, c := range s.Claims() {
-			if c.Plugin == p.ID && !c.ReleasingAt.IsZero() && (v.trouble.disk.IsZero() || !c.ReleasingAt.Before(v.since)) {
+			if c.Plugin == p.ID && !v.lost[c.Volume.String()] && !c.ReleasingAt.IsZero() && (v.trouble.disk.IsZero() || !c.ReleasingAt.Before(v.since)) {
 				all = append(all, c.Volume.String()+", which is being released")
 			}
 		}
