@@ -12,8 +12,8 @@ import (
 const watchdogEvent = "Watchdog"
 
 // stoppedByWatchdog continues the stop of an allocation that a watchdog has started: that of an earlier
-// client, or that of this client while it was frozen. Tasks that still run get the rest of their kill timeout. The note of the watchdog stays
-// until the allocation has ended, so later clients get it again.
+// client, or that of this client while it was frozen. Tasks that still run get the rest of their kill
+// timeout. The note of the watchdog stays until the allocation has ended, so later clients get it again.
 func stoppedByWatchdog(a *allocRunner, s *guard.Stopped) {
 	if a.rec.Ended {
 		return

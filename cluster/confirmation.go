@@ -103,10 +103,16 @@ func (u *UnlistedAllocs) Copy() *UnlistedAllocs {
 	return &UnlistedAllocs{Count: u.Count, Allocs: slices.Clone(u.Allocs)}
 }
 
+// maxUnlisted is far more than a node can run. It keeps the sums of counts small.
+const maxUnlisted = 1_000_000
+
 // Check returns what is wrong with a client's report, or nil.
 func (u *UnlistedAllocs) Check() error {
 	if u == nil {
 		return nil
+	}
+	if u.Count > maxUnlisted {
+		return fmt.Errorf("the number of unlisted allocations must be <= %d but found %d", maxUnlisted, u.Count)
 	}
 	if len(u.Allocs) != min(u.Count, MaxUnconfirmedNames) {
 		return fmt.Errorf("of %d unlisted allocations the first %d must be named but found %d", u.Count, MaxUnconfirmedNames, len(u.Allocs))

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -25,12 +26,13 @@ func TestUnlistedAllocs_Check(t *testing.T) {
 	must.NoError(t, unlisted(0, 50).Check())
 	must.Len(t, cluster.MaxUnconfirmedNames, unlisted(0, 50).Allocs)
 	for what, wrong := range map[string]*cluster.UnlistedAllocs{
-		"a negative count": {Count: -1},
-		"too few names":    {Count: 2, Allocs: []cluster.AllocID{"a"}},
-		"too many names":   {Count: 1, Allocs: []cluster.AllocID{"a", "b"}},
-		"no order":         {Count: 2, Allocs: []cluster.AllocID{"b", "a"}},
-		"the same name":    {Count: 2, Allocs: []cluster.AllocID{"a", "a"}},
-		"an invalid name":  {Count: 1, Allocs: []cluster.AllocID{""}},
+		"a negative count":             {Count: -1},
+		"too few names":                {Count: 2, Allocs: []cluster.AllocID{"a"}},
+		"too many names":               {Count: 1, Allocs: []cluster.AllocID{"a", "b"}},
+		"no order":                     {Count: 2, Allocs: []cluster.AllocID{"b", "a"}},
+		"the same name":                {Count: 2, Allocs: []cluster.AllocID{"a", "a"}},
+		"an invalid name":              {Count: 1, Allocs: []cluster.AllocID{""}},
+		"a count that a sum overflows": {Count: math.MaxInt, Allocs: unlisted(0, 20).Allocs},
 	} {
 		must.Error(t, wrong.Check(), must.Sprint(what))
 	}

@@ -138,31 +138,33 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 	if surplus <= 0 {
 		return
 	}
+	paired := map[cluster.AllocID]bool{}
+	for _, w := range waiting {
+		paired[w.original.ID], paired[w.replacement.ID] = true, true
+	}
+	stopped := map[cluster.AllocID]bool{}
+	stop := func(a *cluster.Allocation) {
+		switch {
+		case stopped[a.ID]: // two that came back may have one replacement
+		case p.successorRuns(a):
+			p.draft.stop(a, cluster.DescReconnected)
+		default:
+			p.draft.stop(a, cluster.DescNotNeeded)
+		}
+		stopped[a.ID] = true
+	}
 	slices.SortStableFunc(s.kept, p.byWorth)
-	for _, last := range slices.Backward(slices.Clone(s.kept)) {
-		if surplus > 0 && !slices.ContainsFunc(waiting, func(w pair) bool { return w.original.ID == last.ID || w.replacement.ID == last.ID }) {
+	for _, last := range slices.Backward(s.kept) {
+		if surplus > 0 && !paired[last.ID] {
 			surplus--
-			s.shed(p, last)
+			stop(last)
 		}
 	}
 	for _, w := range waiting[:min(surplus, len(waiting))] {
-		s.shed(p, w.original)
-		s.shed(p, w.replacement)
+		stop(w.original)
+		stop(w.replacement)
 	}
-}
-
-// shed stops an allocation that the group does not need, unless the plan has stopped it already: two that
-// came back may have one replacement.
-func (s *slots) shed(p *planner, a *cluster.Allocation) {
-	if !s.keeps(a.ID) {
-		return
-	}
-	s.kept = slices.DeleteFunc(s.kept, func(other *cluster.Allocation) bool { return other.ID == a.ID })
-	if p.successorRuns(a) {
-		p.draft.stop(a, cluster.DescReconnected)
-	} else {
-		p.draft.stop(a, cluster.DescNotNeeded)
-	}
+	s.kept = slices.DeleteFunc(s.kept, func(a *cluster.Allocation) bool { return stopped[a.ID] })
 }
 
 // byWorth orders allocations by their worth, the highest first. Among equals an allocation

@@ -133,10 +133,9 @@ func TestFSM_DisconnectedNode(t *testing.T) {
 	}
 }
 
-// An allocation that nothing replaces is placed again when an operator confirms its end: the confirmation
-// makes an evaluation.
-func TestFSM_ConfirmationOfHeldAllocations(t *testing.T) {
-	t.Parallel()
+// lostAndHeld starts a state machine with allocations that are lost with their node and that nothing replaces.
+func lostAndHeld(t *testing.T, allocs ...cluster.AllocID) *history {
+	t.Helper()
 	h := twoOnOneNode(t)
 	h.apply(&shims.RaiseClusterVersion{Version: cluster.VersionOfConfirmation})
 	awaits(h, func(d *cluster.DisconnectStrategy) { d.NoReplace = true })
@@ -144,9 +143,19 @@ func TestFSM_ConfirmationOfHeldAllocations(t *testing.T) {
 		&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown},
 		&shims.EvalUpdate{Evals: []*cluster.Evaluation{jobEval("e2")}},
 	)
-	h.apply(&shims.ApplyPlan{Plan: cluster.Plan{At: noon, Eval: jobEval("e2"), SnapshotIndex: h.state().Index(), Stops: []cluster.PlanStop{
-		{Alloc: "a0", Lost: true, Description: cluster.DescLost}, {Alloc: "a1", Lost: true, Description: cluster.DescLost},
-	}}})
+	plan := cluster.Plan{At: noon, Eval: jobEval("e2"), SnapshotIndex: h.state().Index()}
+	for _, id := range allocs {
+		plan.Stops = append(plan.Stops, cluster.PlanStop{Alloc: id, Lost: true, Description: cluster.DescLost})
+	}
+	h.apply(&shims.ApplyPlan{Plan: plan})
+	return h
+}
+
+// An allocation that nothing replaces is placed again when an operator confirms its end: the confirmation
+// makes an evaluation.
+func TestFSM_ConfirmationOfHeldAllocations(t *testing.T) {
+	t.Parallel()
+	h := lostAndHeld(t, "a0", "a1")
 	must.Eq(t, cluster.ClientLost, h.state().Alloc("a0").ClientStatus)
 	h.apply(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: noon}})
 	h.apply(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", At: noon}})
@@ -166,16 +175,7 @@ func TestFSM_ConfirmationOfHeldAllocations(t *testing.T) {
 // an evaluation for the others of the node.
 func TestFSM_ConfirmationOfSomeHeldAllocations(t *testing.T) {
 	t.Parallel()
-	h := twoOnOneNode(t)
-	h.apply(&shims.RaiseClusterVersion{Version: cluster.VersionOfConfirmation})
-	awaits(h, func(d *cluster.DisconnectStrategy) { d.NoReplace = true })
-	h.apply(
-		&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: cluster.NodeDown},
-		&shims.EvalUpdate{Evals: []*cluster.Evaluation{jobEval("e2")}},
-	)
-	h.apply(&shims.ApplyPlan{Plan: cluster.Plan{
-		At: noon, Eval: jobEval("e2"), SnapshotIndex: h.state().Index(), Stops: []cluster.PlanStop{{Alloc: "a0", Lost: true, Description: cluster.DescLost}},
-	}})
+	h := lostAndHeld(t, "a0")
 	r := h.apply(&shims.ConfirmStops{At: noon.Add(time.Hour), Nodes: []cluster.NodeID{"n1"}}).(shims.ChangeApplied)
 	must.SliceEmpty(t, r.Evals)
 }

@@ -377,7 +377,8 @@
 //   - node/reboot, when armed at the node or a drawn one: the machine is off for delay. node/freeze: its
 //     client makes no step for delay, and its tasks continue. disk/full: its
 //     disk has no room for delay. record/lose: one of its records is damaged, its client dies and starts
-//     again after delay. disk/wipe: the same, and the client has lost all that it had on the disk.
+//     again after delay. disk/wipe: the same, and all records are lost. Control groups of tasks stay, and
+//     the client finds them.
 //
 // Faults of device plugins, on=NODE. Each node with devices has one plugin for each of its kinds:
 //

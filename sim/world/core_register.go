@@ -65,9 +65,9 @@ func (r *registration) changed(row *cluster.Node) *cluster.Node {
 	return n
 }
 
-// afresh returns the unlisted allocations with which the client registers a node that the servers do not
+// whenForgotten returns the unlisted allocations with which the client registers a node that the servers do not
 // have: all that may run. The client then gets an answer with all allocations of the node.
-func (r *registration) afresh() (*cluster.UnlistedAllocs, error) {
+func (r *registration) whenForgotten() (*cluster.UnlistedAllocs, error) {
 	n := r.node
 	machine.Forget(n.machine)
 	if err := n.advance(); err != nil {
@@ -90,7 +90,7 @@ func unlisted(w *World, id cluster.NodeID) (*cluster.UnlistedAllocs, error) {
 	if row := w.Truth().Node(id); row != nil {
 		return row.Unlisted, nil
 	}
-	return w.clients.real.node(id).registration.afresh()
+	return w.clients.real.node(id).registration.whenForgotten()
 }
 
 // send registers the node until the row contains the data of the client. A node that is cut off, or

@@ -69,9 +69,9 @@ func Following[T any](index uint64, wait time.Duration, read func(client.Query) 
 	}
 }
 
-// Outage holds what a monitor has printed about lost connections and answers that cannot be decoded. Each outage
-// prints each address once. It ends when answers come for the settling time without a lost connection: servers without a leader answer
-// some requests, and others fail again and again.
+// Outage holds what a monitor has printed about lost connections and answers that cannot be decoded. Each
+// outage prints each address once. It ends when answers come for the settling time without a lost
+// connection: servers without a leader answer some requests, and others fail again and again.
 type Outage struct {
 	// began and movedAt are the times of the first and of the last move, and answeredAt that of the last answer.
 	began, movedAt, answeredAt time.Time
