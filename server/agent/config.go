@@ -128,6 +128,10 @@ type Config struct {
 	OnApply func(shims.Applied)
 	// Dial connects to a peer. Nil uses a [net.Dialer]. The agent adds TLS.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// searchTime bounds a search for the session of a node. Zero is surveyTimeout. Tests on busy machines
+	// have a longer one.
+	searchTime time.Duration
 }
 
 // Defaults of [Config].

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
@@ -31,6 +32,9 @@ func (s *PeerSecret) DialTLS(to net.Addr) (*tls.Config, error) { return s.dial(t
 
 // ListenTLS returns the TLS configuration of a server that listens at an address.
 func (s *PeerSecret) ListenTLS(at net.Addr) (*tls.Config, error) { return s.listen(at) }
+
+// SearchLonger lets a server wait longer for a session that answers: a busy machine may need that.
+func SearchLonger(c *Config) { c.searchTime = time.Minute }
 
 // AdmitSessionAlone is the decision of a server about a session, while its requests to all other servers fail.
 func AdmitSessionAlone(ctx context.Context, a *Agent, id cluster.NodeID, process string) error {

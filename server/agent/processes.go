@@ -89,7 +89,7 @@ func errUndecided(ctx context.Context) error {
 // decide searches for a session of another process. A client that has just begun gets the time to open one.
 // The decision outlives its request: a client that retries sooner than it takes gets it later.
 func (p *processes) decide(id cluster.NodeID, process string) error {
-	ctx, cancel := context.WithTimeout(p.agent.life, admitTime)
+	ctx, cancel := context.WithTimeout(p.agent.life, p.admitTime())
 	defer cancel()
 	p.mu.Lock()
 	due := p.known.SessionDue(id)
@@ -178,7 +178,7 @@ func (p *processes) serve(ctx context.Context, q processRequest) (processAnswer,
 // admitSession returns an error if a process must not open a session here. Without an answer of the leader, the
 // session that this server holds decides.
 func (p *processes) admitSession(ctx context.Context, id cluster.NodeID, process string) error {
-	ctx, cancel := context.WithTimeout(ctx, admitTime)
+	ctx, cancel := context.WithTimeout(ctx, p.admitTime())
 	defer cancel()
 	peers := p.agent.peers()
 	if peers.Leads() {
@@ -203,4 +203,4 @@ func (p *processes) admitSession(ctx context.Context, id cluster.NodeID, process
 
 // admitTime bounds the decision about a session: two searches, and the time for a session that is not open
 // yet.
-const admitTime = 9 * time.Second
+func (p *processes) admitTime() time.Duration { return 2*p.agent.sessions.searchTime + 5*time.Second }

@@ -57,7 +57,7 @@ func refusals(a *agent.Agent, n *cluster.Node) (processes []string) {
 // the commands of operators.
 func TestProcesses_oneForEachNode(t *testing.T) {
 	t.Parallel()
-	w := newServers(t, 3, nil)
+	w := newServers(t, 3, agent.SearchLonger)
 	leader := w.leader()
 	n := testNode(1)
 	first := w.others(leader)[0]
@@ -116,7 +116,9 @@ func TestProcesses_begin(t *testing.T) {
 	t.Parallel()
 	metrics := result.Of(telemetry.New(telemetry.Options{})).OK(t)
 	defer metrics.Close()
-	a := start(t, agent.Config{BootstrapExpect: 1, Metrics: metrics})
+	config := agent.Config{BootstrapExpect: 1, Metrics: metrics}
+	agent.SearchLonger(&config)
+	a := start(t, config)
 	ready(t, a)
 	n := testNode(1)
 	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
@@ -139,7 +141,9 @@ func TestProcesses_begin(t *testing.T) {
 // of the one before. A client of this release does not take the place of one that runs.
 func TestProcesses_olderClient(t *testing.T) {
 	t.Parallel()
-	a := start(t, agent.Config{BootstrapExpect: 1})
+	config := agent.Config{BootstrapExpect: 1}
+	agent.SearchLonger(&config)
+	a := start(t, config)
 	ready(t, a)
 	n := testNode(1)
 	reach(t, a, n)

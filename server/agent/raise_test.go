@@ -26,7 +26,9 @@ func TestVersions_waitForAnAbsentServer(t *testing.T) {
 	}
 	begin := func(i int) *agent.Agent {
 		must.NoError(t, held[i].Close())
-		return start(t, agent.Config{Name: string(voters[i].ID), ServerAddr: string(voters[i].Address), Voters: voters})
+		c := agent.Config{Name: string(voters[i].ID), ServerAddr: string(voters[i].Address), Voters: voters}
+		agent.SearchLonger(&c)
+		return start(t, c)
 	}
 	two := []*agent.Agent{begin(0), begin(1)}
 	ready(t, two...)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -24,6 +25,8 @@ import (
 // safe for concurrent use. It owns a goroutine for each session.
 type sessions struct {
 	agent *Agent
+	// searchTime bounds a search for a session on all servers.
+	searchTime time.Duration
 
 	mu sync.Mutex
 	// ended means that the agent stops; guarded by mu.
@@ -44,7 +47,7 @@ type heldSession struct {
 }
 
 func newSessions(a *Agent) *sessions {
-	return &sessions{agent: a, held: make(map[cluster.NodeID]*heldSession)}
+	return &sessions{agent: a, searchTime: cmp.Or(a.config.searchTime, surveyTimeout), held: make(map[cluster.NodeID]*heldSession)}
 }
 
 // errStopping refuses sessions and requests while the agent stops.
@@ -252,7 +255,7 @@ func (s *sessions) find(ctx context.Context, id cluster.NodeID) string {
 func (s *sessions) search(ctx context.Context, q sessionRequest, fits func(sessionAnswer) bool) (holder string, found sessionAnswer) {
 	var requests sync.WaitGroup
 	defer requests.Wait()
-	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.searchTime)
 	defer cancel()
 	sent := 0
 	members := s.agent.peers().configuration().Servers
@@ -283,17 +286,15 @@ func (s *sessions) search(ctx context.Context, q sessionRequest, fits func(sessi
 	return "", sessionAnswer{}
 }
 
-// pingTime is how long the session of a node may take to answer a ping before another process takes the place
-// of its client. It is shorter than a search, so that other servers get the answer.
-const pingTime = surveyTimeout - 200*time.Millisecond
-
-// ping pings the session of another process that this server holds. A session that does not answer ends.
+// ping pings the session of another process that this server holds. A session that does not answer ends, and
+// another process can take the place of its client. The time for an answer is shorter than a search, so that
+// other servers get the answer.
 func (s *sessions) ping(ctx context.Context, id cluster.NodeID, process string) sessionAnswer {
 	end := s.of(id)
 	if end == nil || end.process == process {
 		return sessionAnswer{Held: end != nil}
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	ctx, cancel := context.WithTimeout(ctx, s.searchTime-s.searchTime/10)
 	defer cancel()
 	if end.Answers(ctx) {
 		return sessionAnswer{Held: true, Answers: true, Process: end.process}
