@@ -95,6 +95,7 @@ func (p *processes) decide(id cluster.NodeID, process string) error {
 	due := p.known.SessionDue(id)
 	p.mu.Unlock()
 	for {
+		began := time.Now()
 		holder, answers := p.agent.sessions.answering(ctx, id, process)
 		switch {
 		case ctx.Err() != nil:
@@ -102,7 +103,7 @@ func (p *processes) decide(id cluster.NodeID, process string) error {
 		case answers:
 			p.refuse(ctx, id, holder, process)
 			return errOtherProcess()
-		case !time.Now().Before(due):
+		case !began.Before(due): // a search that began before may have missed the session
 			p.mu.Lock()
 			p.known.Take(id, process, time.Now())
 			p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// SessionTime is how long a process that became the client of a node has to open its session. Before
-	// that, no other process takes its place.
+	// SessionTime is how long a process that became the client of a node, or begins again, has to open its
+	// session. Before that, no other process takes its place.
 	SessionTime = 2 * time.Second
 	// maxRefused bounds the refused processes of a node that are recorded while one process is its client.
 	maxRefused = 4
@@ -25,7 +25,7 @@ type Processes struct {
 // holder is the client of one node.
 type holder struct {
 	process string
-	// since is when it became the client.
+	// since is when it became the client, or last registered or requested a session.
 	since time.Time
 	// refused are the other processes that were recorded.
 	refused []string
@@ -41,9 +41,12 @@ func NewProcesses() *Processes { return &Processes{nodes: make(map[cluster.NodeI
 func (p *Processes) Claim(id cluster.NodeID, process string, begins bool, now time.Time) (contested bool) {
 	h := p.nodes[id]
 	switch {
-	case h != nil:
-		return h.process != process
-	case begins:
+	case h != nil && h.process == process:
+		if begins {
+			h.since = now // it opens a session now
+		}
+		return false
+	case h != nil, begins:
 		return true
 	}
 	p.Take(id, process, now)

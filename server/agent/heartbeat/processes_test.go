@@ -4,6 +4,7 @@ package heartbeat_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -19,6 +20,10 @@ func TestProcesses(t *testing.T) {
 	must.Eq(t, epoch.Add(heartbeat.SessionTime), p.SessionDue("n1"))
 	must.False(t, p.Claim("n1", "a", true, epoch))
 	must.True(t, p.Claim("n1", "b", false, epoch))
+	// Bug: a process that opened its session later than that could lose its place to a copy meanwhile.
+	later := epoch.Add(time.Minute)
+	must.False(t, p.Claim("n1", "a", true, later))
+	must.Eq(t, later.Add(heartbeat.SessionTime), p.SessionDue("n1"))
 	must.True(t, p.Keep("n1", "a", "b", epoch))
 	must.False(t, p.Keep("n1", "a", "b", epoch), must.Sprint("one event for each process"))
 	recorded := 1
