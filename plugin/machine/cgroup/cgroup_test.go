@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -407,4 +408,39 @@ func TestCreate_limits(t *testing.T) {
 		must.NoError(t, err)
 		must.Eq(t, expected, string(got))
 	}
+}
+
+// A group has the owner that was written to it, until it is removed. The list has all groups, also those
+// without an owner.
+func TestGroup_owner(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, h cgroup.Hierarchies) {
+		owned, free := create(t, h), create(t, h)
+		if err := owned.SetOwner("me\x00x"); errors.Is(err, cgroup.ErrNoOwner) {
+			t.Skipf("!!! NOT RUN: %v", err)
+		} else {
+			must.NoError(t, err)
+		}
+		must.NoError(t, owned.SetOwner("me\x00y"))
+		all, err := h.List()
+		must.NoError(t, err)
+		owners := map[string]string{}
+		for _, g := range all {
+			if g.Name() == owned.Name() || g.Name() == free.Name() {
+				owners[g.Name()], err = g.Owner()
+				must.NoError(t, err)
+			}
+		}
+		must.Eq(t, map[string]string{owned.Name(): "me\x00y", free.Name(): ""}, owners)
+
+		must.NoError(t, owned.Remove(t.Context()))
+		owner, err := owned.Owner()
+		must.NoError(t, err)
+		must.Eq(t, "", owner)
+		must.NoError(t, owned.SetOwner("me"), must.Sprint("what is gone has no owner"))
+		must.NoError(t, owned.Create(cgroup.Limits{}))
+		owner, err = owned.Owner()
+		must.NoError(t, err)
+		must.Eq(t, "", owner, must.Sprint("a group that is created again"))
+	})
 }

@@ -15,5 +15,8 @@
 // kernel empties the list before the last thread has ended. An error of a read is returned. It does
 // not mean that the group is empty.
 //
+// A group can have an owner: a text that the kernel keeps with the folders. It shows which of several
+// programs with the same parents has created the group.
+//
 // The package has no state. It reads mountinfo below a root folder that the caller names.
 package cgroup
