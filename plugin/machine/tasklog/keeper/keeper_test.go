@@ -459,3 +459,31 @@ func openFiles(t *testing.T) int {
 	must.NoError(t, err)
 	return len(entries)
 }
+
+// The folder of the logs is deleted, and with it the lock and the identity of the keeper. Its arguments still
+// name it. The keeper of another task, and that of another folder, continue.
+func TestEndLost(t *testing.T) {
+	t.Parallel()
+	n, other := newNode(t), newNode(t)
+	k, stays := n.start(), other.start()
+	defer stays.Close()
+	second := n.config
+	second.Task = "log"
+	sibling, err := keeper.Start(t.Context(), command(), second)
+	must.NoError(t, err)
+	must.NoError(t, os.RemoveAll(n.config.Logs))
+	t.Cleanup(func() { must.NoError(t, os.MkdirAll(n.config.Logs, 0o700)) })
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must.NoError(t, keeper.EndLost(ctx, n.config))
+	must.NoError(t, k.Wait(ctx))
+	for _, lives := range []*keeper.Keeper{stays, sibling} {
+		alive, err := lives.ID.Alive()
+		must.NoError(t, err)
+		must.True(t, alive)
+	}
+	must.NoError(t, keeper.EndLost(ctx, n.config), must.Sprint("nothing is left"))
+	must.NoError(t, sibling.Stop(ctx))
+	k.Close()
+}
