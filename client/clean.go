@@ -13,7 +13,7 @@ const cleanWithoutDriver = 30 * time.Second
 
 // clean removes the remains of the start.
 func (s *taskStart) clean() {
-	if s.call == callClean || !s.t.tried() || !s.t.core().reached(s.retryAt) {
+	if s.call == callClean || !s.t.tried() || !s.t.core().reached(s.retryAt) || s.kills.ofOrphan() {
 		return
 	}
 	ref := s.t.ref()

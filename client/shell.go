@@ -93,8 +93,9 @@ type Shell interface {
 	Stop(task TaskRef, grace time.Duration, signal string, reply func(error))
 	// Kill sends SIGKILL to all processes of the task's cgroup, and answers within about a second
 	// with the processes that still run. If task.Generation is set and the driver does not keep its
-	// tasks in this cgroup, Kill requests the driver to destroy the task instead. An error means that
-	// the shell cannot determine what is left.
+	// tasks in this cgroup, Kill requests the driver to destroy the task instead. If task.ID is empty,
+	// the processes of all starts first get the default kill timeout. An error means that the shell
+	// cannot determine what is left.
 	Kill(task TaskRef, reply func([]Process, error))
 	// AwaitEmpty answers when no process is left in the task's cgroup. It waits for an event of the
 	// kernel and does not poll.
@@ -102,7 +103,7 @@ type Shell interface {
 	// Clean removes the remains of a start. It requests the driver to destroy the task by force, kills
 	// and removes the cgroup, and stops the log readers after they have read the rest. If
 	// task.Generation is zero, it does not call the driver. If task.ID is empty, it removes all
-	// starts of the task. If processes still run, it answers with them and has not removed the
+	// starts of the task, like Kill. If processes still run, it answers with them and has not removed the
 	// cgroup. An error means that the shell cannot determine what is left.
 	Clean(task TaskRef, reply func([]Process, error))
 

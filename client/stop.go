@@ -190,6 +190,10 @@ func (k *killing) withoutDriver() {
 	s.t.core().options.Shell.Kill(s.t.ref(), replyPair(s, func([]Process, error) { k.state = killDone }))
 }
 
+// ofOrphan reports whether the processes of an orphan are being killed. The shell gives them time to end, and
+// must not kill the next start of the task after that.
+func (k *killing) ofOrphan() bool { return k.state == killCalled && k.s.t.alloc.orphan() }
+
 // describe is a text for operators about processes that cannot be killed.
 func describe(left []Process) string {
 	var texts []string

@@ -175,6 +175,26 @@ func TestCore_orphanWithoutADriver(t *testing.T) {
 	must.MapLen(t, 0, n.disk)
 }
 
+// lateKill is a shell that gives the processes of an orphan time to end before it kills them.
+type lateKill struct{ *shell }
+
+func (s *lateKill) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
+	s.node.after(cluster.DefaultKillTimeout, s.epoch, func() { s.shell.Kill(ref, reply) })
+}
+
+// The record of an allocation is lost, and its orphan is killed before the driver of the node runs. The allocation
+// does not start again before this kill has ended, because it would hit the new copy.
+func TestCore_orphanIsKilledBeforeTheNextStart(t *testing.T) {
+	n := newRunning(t, script{}, time.Minute)
+	n.disk["a"] = client.OrphanRecord("a", []string{"web"}, n.bootID)
+	n.wrap = func(s *shell) client.Shell { return &lateKill{s} }
+	n.startCore()
+	n.answer()
+	n.run(time.Minute)
+	must.Len(t, 1, n.live(""), must.Sprint(n.storyOf()))
+	must.MapLen(t, 2, n.tasks, must.Sprint("one more start: ", n.storyOf()))
+}
+
 // The records of the client are lost while a task runs, and the servers stop the allocation before the
 // next client starts. Bug: the client reported that the task was stopped before it started, and the
 // task ran on.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,11 +126,21 @@ func (n *Node) empty(ctx context.Context) error {
 	}
 }
 
-// left returns the allocations that have a record or a folder on the node.
+// left returns the allocations that have a record, a folder or a control group on the node.
 func (n *Node) left() ([]string, error) {
 	ids, err := n.shell.tasks.dirs.List()
 	if err != nil || len(ids) > 0 {
 		return ids, err
+	}
+	own, err := ownGroups(n.shell.tasks.groups, n.ID())
+	if err != nil {
+		return nil, err
+	}
+	for _, alloc := range slices.Sorted(maps.Keys(own)) {
+		ids = append(ids, string(alloc))
+	}
+	if len(ids) > 0 {
+		return ids, nil
 	}
 	all, _, err := n.shell.store.All()
 	if err != nil {

@@ -153,8 +153,10 @@ func (l *logs) take(place logPlace) *keeper.Keeper {
 // stop.
 func (l *logs) end(ctx context.Context, p logPlace) error {
 	c := keeper.Config{Logs: p.folder, Task: p.task}
+	ctx, cancel := context.WithTimeout(ctx, keeperEnd)
+	defer cancel()
 	if !exists(p.folder) {
-		return nil
+		return keeper.EndLost(ctx, c)
 	}
 	k := l.take(p)
 	if k == nil {
@@ -163,8 +165,6 @@ func (l *logs) end(ctx context.Context, p logPlace) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, keeperEnd)
-	defer cancel()
 	if err := k.Stop(ctx); err != nil {
 		l.logger.Warn("the last output of a task may be missing in its log", "task", c.Task, "folder", c.Logs, "error", err)
 	}

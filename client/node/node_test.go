@@ -86,9 +86,8 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	return w
 }
 
-// killKeepers kills the log keepers of running tasks, because they continue to run without a
-// client.
-func (w *world) killKeepers() {
+// keepers returns the log keepers of running tasks.
+func (w *world) keepers() (pids []int) {
 	w.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	must.NoError(w, err)
@@ -99,6 +98,16 @@ func (w *world) killKeepers() {
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
 		must.NoError(w, err)
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// killKeepers kills the log keepers of running tasks, because they continue to run without a
+// client.
+func (w *world) killKeepers() {
+	w.Helper()
+	for _, pid := range w.keepers() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
@@ -369,8 +378,8 @@ func testDamagedRecord(t *testing.T, id cluster.AllocID) {
 	must.SliceEmpty(t, damaged)
 }
 
-// If an allocation has no record, the client finds its process by its folder and kills it. It does
-// not touch a process in a control group with another name.
+// If an allocation has no record, the client finds its process by its folder and kills it, also in a control
+// group of an older client, which has no owner. It does not touch such a group with another name.
 func TestNode_processWithoutARecord(t *testing.T) {
 	t.Parallel()
 	ghost, long := "ghost-"+rand.Text(), strings.Repeat("/x", 200)
@@ -407,6 +416,7 @@ func testProcessWithoutARecord(t *testing.T, ghost cluster.AllocID, task string)
 	w.begin()
 	group, process := w.sleeper(ghost, task)
 	other, _ := w.sleeper(ghost+"-of-another-client", task)
+	must.NoError(t, errors.Join(group.SetOwner(""), other.SetOwner("")))
 	alloc := w.alloc(ghost, `{}`)
 	alloc.Job.TaskGroups[0].Tasks[0].Name = task
 	must.NoError(t, w.node.shell.tasks.build(alloc))

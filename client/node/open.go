@@ -97,13 +97,19 @@ func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error
 	return n, nil
 }
 
-// takeRecords reads the records. A client with records waits until the servers accept it, unless it
-// works alone.
-func (n *Node) takeRecords(ctx context.Context, alone bool, servers Servers, change func(*leftovers)) (store *record.Disk, left *leftovers, err error) {
+// takeRecords reads the records, and finds control groups without one. A client that has either waits until
+// the servers accept it, unless it works alone.
+func (n *Node) takeRecords(ctx context.Context, alone bool, groups cgroup.Hierarchies, servers Servers, change func(*leftovers)) (store *record.Disk, left *leftovers, err error) {
 	if store, err = record.OpenDisk(n.home.file(recordsDir)); err != nil {
 		return nil, nil, err
 	}
 	if left, err = readRecords(store); err != nil {
+		return nil, nil, err
+	}
+	if err = errors.Join(claimGroups(groups, n.ID(), left.allocs), logUnowned(groups, n.logger)); err != nil {
+		return nil, nil, err
+	}
+	if left.groups, err = ownGroups(groups, n.ID()); err != nil {
 		return nil, nil, err
 	}
 	change(left)
@@ -133,7 +139,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		return err
 	}
 	self := describe(o.Config, n.home.identity, machine, groups, servers)
-	store, left, err := n.takeRecords(ctx, o.alone, servers, change)
+	store, left, err := n.takeRecords(ctx, o.alone, groups, servers, change)
 	if err != nil {
 		return err
 	}
@@ -276,6 +282,9 @@ func findGroups(ctx context.Context, optional bool, logger *slog.Logger) (cgroup
 	// Another client may try at the same time.
 	probe, err := found.Create("nodedrain-probe-"+strconv.Itoa(os.Getpid()), cgroup.Limits{})
 	if err == nil {
+		if none := probe.SetOwner("probe"); none != nil {
+			logger.Warn("tasks whose records and folders are lost will not be found", "error", none)
+		}
 		return found, probe.Remove(ctx)
 	}
 	if os.Geteuid() == 0 && !optional {
@@ -314,7 +323,7 @@ func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cg
 	return n
 }
 
-// leftovers are the records of an earlier client.
+// leftovers are what an earlier client has left.
 type leftovers struct {
 	store       record.Store
 	allocTable  record.Table[*client.Record]
@@ -326,11 +335,13 @@ type leftovers struct {
 	plugins     map[string]pluginRecord
 	reports     map[string]pluginReport
 	damaged     []record.Damaged
+	// groups are the tasks with a control group of the node, by allocation.
+	groups map[cluster.AllocID][]string
 }
 
-// any reports whether there is a record.
+// any reports whether there is something of an earlier client.
 func (l *leftovers) any() bool {
-	return len(l.allocs)+len(l.volumes)+len(l.plugins)+len(l.reports)+len(l.damaged) > 0
+	return len(l.allocs)+len(l.volumes)+len(l.plugins)+len(l.reports)+len(l.damaged)+len(l.groups) > 0
 }
 
 func readRecords(store record.Store) (*leftovers, error) {

@@ -151,8 +151,8 @@ func refuseUnsupported(task *cluster.Task, c driver.Capabilities) error {
 	return nil
 }
 
-// createGroup creates the control group of a task. The path is empty if the machine has no control
-// groups.
+// createGroup creates the control group of a task, with its owner. The path is empty if the machine has no
+// control groups.
 func (t *tasks) createGroup(alloc cluster.AllocID, task *cluster.Task) (string, error) {
 	// A thousandth of a core weighs about as much as one share of the kernel's 1,024.
 	group, err := t.groups.Create(groupName(alloc, task.Name), cgroup.Limits{
@@ -162,6 +162,9 @@ func (t *tasks) createGroup(alloc cluster.AllocID, task *cluster.Task) (string, 
 	case errors.Is(err, cgroup.ErrNone):
 		return "", nil
 	case err != nil:
+		return "", err
+	}
+	if err := group.SetOwner(groupOwner(t.node().ID, alloc, task.Name)); err != nil && !errors.Is(err, cgroup.ErrNoOwner) {
 		return "", err
 	}
 	return group.Path(), nil

@@ -118,8 +118,13 @@ func (t *tasks) logOf(alloc cluster.AllocID, task string) logPlace {
 }
 
 // kill kills the processes of a task. If the driver does not keep its tasks in the client's cgroup,
-// kill calls DestroyTask first.
+// kill calls DestroyTask first. If the client has no record of the start, its shims stop it first.
 func (t *tasks) kill(ctx context.Context, d driver.Driver, task client.TaskRef) ([]client.Process, error) {
+	if task.ID == "" {
+		if err := t.endShims(ctx, task); err != nil {
+			t.logger.Warn("the shims of a task did not stop it: the client kills its control group", "alloc", task.Alloc, "task", task.Task, "error", err)
+		}
+	}
 	if d != nil && !d.Capabilities().HostCgroup {
 		if err := t.destroy(ctx, d, task); err != nil {
 			return nil, err

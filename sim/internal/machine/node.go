@@ -277,7 +277,8 @@ func readDisk(n *Node) []*client.Record {
 	return records
 }
 
-// orphans returns records for the cgroups without a record on the disk.
+// orphans returns records for the cgroups without a record on the disk, as a client finds them by their owner. All
+// cgroups of this machine are of this node.
 func orphans(n *Node) (records []*client.Record) {
 	tasks := map[cluster.AllocID][]string{}
 	for _, path := range n.machine.Cgroups() {

@@ -353,8 +353,21 @@ func (r *run) destroy(ref client.TaskRef, name string, answer func(error)) {
 	d.Destroy(ref.ID, true, r.once(name, callTimeout, answer))
 }
 
-// kill kills the cgroup of the task, and answers when it is empty or after a second.
+// kill kills the cgroup of the task, and answers when it is empty or after a second. If the client has no record
+// of the start, its processes first get the default kill timeout, as from the shims of a node.
 func (r *run) kill(ref client.TaskRef, answer func([]client.Process, error)) {
+	if ref.ID == "" && len(r.node.machine.LivingIn(cgroup(ref.Alloc, ref.Task))) > 0 {
+		r.after(cluster.DefaultKillTimeout, func() {
+			if r.alive() {
+				r.killNow(ref, answer)
+			}
+		})
+		return
+	}
+	r.killNow(ref, answer)
+}
+
+func (r *run) killNow(ref client.TaskRef, answer func([]client.Process, error)) {
 	m, path := r.node.machine, cgroup(ref.Alloc, ref.Task)
 	if err := kernel(r.node, KillGroup); err != nil {
 		r.after(folderTime, func() { answer(nil, err) })
