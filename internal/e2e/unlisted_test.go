@@ -73,6 +73,20 @@ func (s *unlistedSite) drains() *wire.Drain {
 	return s.drainOf(s.node)
 }
 
+// collects purges the node, stops a job, and waits until its lost allocation is collected.
+func (s *unlistedSite) collects(job, alloc string) {
+	s.t.Helper()
+	_, _, err := s.api.Nodes().Purge(s.node, nil)
+	must.NoError(s.t, err)
+	_, _, err = s.api.Jobs().Deregister(job, false, nil)
+	must.NoError(s.t, err)
+	s.await("the collection of the allocation", func() bool {
+		_ = s.api.System().GarbageCollect() // again, if it came before the end of the evaluations
+		_, _, err := s.api.Allocations().Info(alloc, nil)
+		return err != nil
+	})
+}
+
 // drainsBeside drains the node while a task runs that the servers do not list. The count of the record falls
 // when the task has ended, and the next drain is complete.
 func (s *unlistedSite) drainsBeside(alloc string) {
@@ -118,17 +132,61 @@ func TestNode_purgedAndCollectedWhileAway(t *testing.T) {
 	alloc := s.runs("web")
 	frozen.Stop(t, s.nodes[0].client.Process.Pid)
 	s.await("the loss of the allocation", func() bool { return !s.knownToRun("web") })
-	_, _, err := s.api.Nodes().Purge(s.node, nil)
-	must.NoError(t, err)
-	_, _, err = s.api.Jobs().Deregister("web", false, nil)
-	must.NoError(t, err)
-	s.await("the collection of the allocation", func() bool {
-		_ = s.api.System().GarbageCollect() // again, if it came before the end of the evaluations
-		_, _, err := s.api.Allocations().Info(alloc, nil)
-		return err != nil
-	})
+	s.collects("web", alloc)
 	must.NoError(t, s.nodes[0].client.Process.Signal(syscall.SIGCONT))
 	s.await("the node", func() bool { return nodeOf(s.site, "n1") != nil })
 	s.drainsBeside(alloc)
 	s.end(s.nodes[0])
+}
+
+// loses ends the client of the node, and deletes its records and the folders of its allocations.
+func (s *unlistedSite) loses() {
+	s.t.Helper()
+	s.end(s.nodes[0])
+	for _, dir := range []string{"records", "allocs"} {
+		must.NoError(s.t, os.RemoveAll(filepath.Join(s.nodes[0].data, dir)))
+	}
+}
+
+// Bug: records and folders were deleted while the client was down, and the allocations were lost and collected. The
+// next client did not find the tasks, and a drain was complete while they ran.
+//
+//race:skip its programs do not have the detector
+func TestNode_recordsAndRowsLost(t *testing.T) {
+	t.Parallel()
+	s := startUnlisted(t)
+	alloc := s.runs("web")
+	s.loses()
+	s.await("the loss of the allocation", func() bool { return !s.knownToRun("web") })
+	s.collects("web", alloc)
+	s.begin(s.nodes[0])
+	s.await("a ready node", func() bool {
+		n, _, err := s.api.Nodes().Info(s.node, nil)
+		return err == nil && n.Status == "ready"
+	})
+	record := s.drains()
+	if s.copies(alloc, "deaf") > 0 || record.Outcome != "complete" { // it has the default kill timeout
+		must.Eq(t, "unconfirmed", record.Outcome)
+		must.Eq(t, &wire.UnlistedAllocs{Count: 1, Allocs: []string{alloc}}, record.Unlisted)
+	}
+	s.await("the confirmation by the client", func() bool { return s.drainOf(s.node).Unconfirmed == 0 })
+	must.Zero(t, s.copies(alloc, "deaf"))
+	must.Eq(t, "complete", s.drains().Outcome)
+	s.end(s.nodes[0])
+}
+
+// Bug: the client was removed from a machine after the loss of its records and folders, and tasks ran on.
+//
+//race:skip its programs do not have the detector
+func TestNode_destroyedWithoutRecords(t *testing.T) {
+	t.Parallel()
+	s := startUnlisted(t)
+	alloc := s.runs("web")
+	s.loses()
+	must.Eq(t, 1, s.copies(alloc, "deaf"))
+	out, err := exec.Command(s.binary, "client", "-config", s.nodes[0].config, "-destroy").CombinedOutput()
+	must.NoError(t, err, must.Sprint(string(out)))
+	must.SliceEmpty(t, s.ofTasks())
+	_, err = os.Stat(s.nodes[0].data)
+	must.ErrorIs(t, err, os.ErrNotExist)
 }
