@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/shoenig/test/must"
@@ -134,6 +135,31 @@ func TestDestroy_controlGroupWithoutARecord(t *testing.T) {
 	must.True(t, lives(t, stays))
 	must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test reads the records of plugins there
 	other.stopRawExec()
+}
+
+// A client has the identity of a client that runs on the machine, as from an image, and none of its records. It
+// does not touch the control groups of its node before the servers accept it.
+func TestNode_cloneWithoutRecords(t *testing.T) {
+	t.Parallel()
+	w, group := newOwned(t, deaf)
+	own := *w.config
+	own.DataDir = t.TempDir()
+	must.NoError(t, os.Chmod(own.DataDir, homeMode))
+	content, err := os.ReadFile(filepath.Join(w.config.DataDir, identityFile))
+	must.NoError(t, err)
+	must.NoError(t, os.WriteFile(filepath.Join(own.DataDir, identityFile), content, 0o600))
+	servers := &occupied{scripted: &scripted{ttl: time.Minute}, refusals: 1 << 30, refused: make(chan struct{}, 1)}
+	ctx, end := context.WithCancel(t.Context())
+	opened := make(chan error, 1)
+	go func() {
+		_, err := Open(ctx, Options{Config: &own, LogKeeper: []string{"logkeeper"}, Servers: servers, nodeLocks: t.TempDir()}) // like in a container
+		opened <- err
+	}()
+	<-servers.refused
+	end()
+	must.ErrorContains(t, <-opened, "waiting for the servers to accept this client")
+	must.True(t, lives(t, group))
+	w.stopRawExec()
 }
 
 // notes collects the log of a client.
