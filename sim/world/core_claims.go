@@ -11,7 +11,9 @@ import (
 
 // claimRequest is a request of a client for a claim or a release, which the servers have not answered yet.
 type claimRequest struct {
-	node    *coreNode
+	node *coreNode
+	// client is the number of the client that sent it.
+	client  int
 	request storage.Request
 	// release: the client releases the claim. proposed: the leader has proposed the release.
 	release, proposed bool
@@ -32,12 +34,12 @@ func (a *claimRequest) key() cluster.ClaimKey {
 
 // claim requests a claim. The next step of the nodes answers.
 func (n *coreNode) claim(q storage.Request, reply func(storage.Claimed, error)) {
-	n.cores.requests = append(n.cores.requests, &claimRequest{node: n, request: q, claimed: reply})
+	n.cores.requests = append(n.cores.requests, &claimRequest{node: n, client: n.registration.client, request: q, claimed: reply})
 }
 
 // release releases a claim.
 func (n *coreNode) release(q storage.Request, reply func(error)) {
-	n.cores.requests = append(n.cores.requests, &claimRequest{node: n, request: q, release: true, released: reply})
+	n.cores.requests = append(n.cores.requests, &claimRequest{node: n, client: n.registration.client, request: q, release: true, released: reply})
 }
 
 // serve answers the requests of nodes that reach the servers. Other nodes get no answer.
@@ -46,7 +48,14 @@ func (c *cores) serve() error {
 		requests := c.requests
 		c.requests = nil
 		for _, a := range requests {
-			if !a.node.reachable() {
+			r := &a.node.registration
+			switch {
+			case !a.node.reachable():
+				continue
+			case a.client != r.client && !a.proposed: // the servers refuse an earlier client
+				continue
+			case r.due && !a.proposed:
+				r.claims = append(r.claims, a)
 				continue
 			}
 			if err := c.serveOne(a); err != nil {

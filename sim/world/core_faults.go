@@ -44,6 +44,7 @@ func (n *coreNode) restart() error {
 		return nil
 	}
 	n.notify(ClientStarts)
+	n.registration.begin()
 	return n.start()
 }
 

@@ -76,7 +76,12 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 		Reachable: n.reachable, Storage: n.storage(), Publish: n.registration.publish,
 		Contact: func() time.Time { return c.contact(n) },
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {
-			c.outbox = append(c.outbox, outgoing{node: n, reports: reports, reply: reply})
+			o := outgoing{node: n, reports: reports, reply: reply}
+			if n.registration.due {
+				n.registration.reports = append(n.registration.reports, o)
+			} else {
+				c.outbox = append(c.outbox, o)
+			}
 		},
 	}
 	if w.options.Seed != 0 {
@@ -128,9 +133,6 @@ func (n *coreNode) start() error {
 		return err
 	}
 	n.answered, n.live = 0, nil
-	if n.registration.storage { // a new client registers before it has probed its storage plugins
-		n.registration.plugins = nil
-	}
 	n.cores.changed(n.id)
 	n.cores.wake(n)
 	return n.machine.StartClient()

@@ -21,6 +21,21 @@ type registration struct {
 	plugins []*cluster.StoragePlugin
 	// sending: an entry with the registration is in flight, or waits for a retry.
 	sending bool
+	// due: the present client has not registered yet. It receives no allocations before that. Its requests for
+	// claims and its reports wait for that. client counts the clients of the node.
+	due     bool
+	claims  []*claimRequest
+	reports []outgoing
+	client  int
+}
+
+// begin makes a new client register.
+func (r *registration) begin() {
+	r.due, r.claims, r.reports = true, nil, nil
+	r.client++
+	if r.storage { // it has not probed its storage plugins yet
+		r.plugins = nil
+	}
 }
 
 // publish stores the facts of the node. The next step of the nodes sends them.
@@ -34,13 +49,14 @@ func (r *registration) publishStorage(plugins []*cluster.StoragePlugin) {
 	r.storage, r.plugins = true, plugins
 }
 
-// changed returns the row with the data of the client, or nil if the row already contains it.
+// changed returns the row with the data of the client, or nil if the row already contains it and the client has
+// registered.
 func (r *registration) changed(row *cluster.Node) *cluster.Node {
 	devices := r.facts != nil && !slices.EqualFunc(row.Devices, r.facts.Devices, sameDevices)
 	storage := r.storage && !slices.EqualFunc(row.StoragePlugins, r.plugins, samePlugin)
 	version := r.node.cores.fleet.world.Truth().ClusterVersion()
 	unlisted := version >= cluster.VersionOfConfirmation && r.facts != nil && !row.Unlisted.Equal(r.facts.Unlisted)
-	if !devices && !storage && !unlisted {
+	if !devices && !storage && !unlisted && !r.due {
 		return nil
 	}
 	n := row.Copy()
@@ -96,7 +112,7 @@ func unlisted(w *World, id cluster.NodeID) (*cluster.UnlistedAllocs, error) {
 // send registers the node until the row contains the data of the client. A node that is cut off, or
 // that the servers do not have, waits for its next answer.
 func (r *registration) send() {
-	if r.sending || r.facts == nil && !r.storage {
+	if r.sending || r.facts == nil && !r.storage && !r.due {
 		return
 	}
 	fleet := r.node.cores.fleet
@@ -109,6 +125,7 @@ func (r *registration) send() {
 		return
 	}
 	r.sending = true
+	by := r.client
 	again := func() {
 		w.At(w.now.Add(retryAfter), func() error {
 			r.sending = false
@@ -125,6 +142,12 @@ func (r *registration) send() {
 			return
 		}
 		r.sending = false
+		if r.due && r.client == by {
+			fleet.real.requests = append(fleet.real.requests, r.claims...)
+			fleet.real.outbox = append(fleet.real.outbox, r.reports...)
+			r.due, r.claims, r.reports = false, nil, nil
+			fleet.real.changed(id)
+		}
 		r.send()
 	})
 	if !taken {

@@ -170,7 +170,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 		i, _ := c.find(id)
 		c.nodes = slices.Insert(c.nodes, i, n)
 	}
-	if c.contact(n); !n.reachable() || !machine.Works(n.machine) {
+	if c.contact(n); !n.reachable() || !machine.Works(n.machine) || n.registration.due {
 		n.live = nil
 		return nil
 	}
