@@ -28,17 +28,20 @@ func newWatchdog(n *Node) *watchdog {
 }
 
 // replace starts the watchdog of a new client, with the guards of the records, and returns the
-// notes of the earlier one.
+// notes of the earlier one. Like the real client it removes the note of an allocation that has no record or
+// has ended: the client starts such an allocation from the beginning, or not at all.
 func (d *watchdog) replace() (stopped []guard.Stopped) {
 	d.end()
 	d.watch.Contact(d.node.LastContact().Sub(d.node.machine.BootedAt()))
 	for _, r := range d.node.Records() {
 		if !r.Ended {
 			d.put(r.Alloc)
-		} else {
-			delete(d.notes, r.Alloc.ID)
 		}
 	}
+	maps.DeleteFunc(d.notes, func(id cluster.AllocID, _ *guard.Stopped) bool {
+		r := d.node.Record(id)
+		return r == nil || r.Ended
+	})
 	for _, id := range slices.Sorted(maps.Keys(d.notes)) {
 		stopped = append(stopped, d.read(id))
 	}
