@@ -213,6 +213,9 @@ type Nodes interface {
 	// Admit returns a failure if another process is the client of the node. begins: the process registers
 	// the node. Only the leader admits a process.
 	Admit(ctx context.Context, id cluster.NodeID, process string, begins bool) error
+	// CheckClient returns a failure if another process has become the client of the node. It does not wait,
+	// and changes nothing. Only the leader can answer.
+	CheckClient(id cluster.NodeID, process string) error
 	// Send sends a request to the client of a node, over a session of this server or of another one. The
 	// caller closes the body of the answer; after the answer 101 it is an [io.ReadWriteCloser]. The error
 	// wraps [ErrNoSession] or [ErrTooManyStreams] if the client has not got the request.

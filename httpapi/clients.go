@@ -76,6 +76,16 @@ func admitProcess(q *request, begins bool) error {
 	return q.backend.Nodes.Admit(q.Context(), q.nodeID(), process, begins)
 }
 
+// checkClient returns an error if another process has become the client of the node since the request was
+// sent. Such a request is late. The present client may run again what the request reports as ended or released.
+func checkClient(q *request) error {
+	process, err := processOf(q)
+	if err != nil || q.backend.Nodes == nil {
+		return err
+	}
+	return q.backend.Nodes.CheckClient(q.nodeID(), process)
+}
+
 // registration is the node in the body, if it is valid.
 func registration(q *request, w *wire.Node) (*cluster.Node, error) {
 	refuse := func(text string) (*cluster.Node, error) { return nil, failure.New(http.StatusBadRequest, text) }
@@ -146,7 +156,7 @@ func reportAllocs(q *request) error {
 	if err != nil {
 		return failure.New(http.StatusBadRequest, err.Error())
 	}
-	if err := nodeExists(q); err != nil {
+	if err := cmp.Or(nodeExists(q), checkClient(q)); err != nil {
 		return err
 	}
 	done, err := q.backend.Writer.ReportAllocs(q.Context(), reports)

@@ -38,6 +38,9 @@ type heldSessions struct {
 // Admit refuses no process.
 func (h *heldSessions) Admit(context.Context, cluster.NodeID, string, bool) error { return nil }
 
+// CheckClient refuses no process.
+func (h *heldSessions) CheckClient(cluster.NodeID, string) error { return nil }
+
 func (h *heldSessions) Hold(w http.ResponseWriter, r *http.Request, id cluster.NodeID) error {
 	end, err := session.Accept(w, r, nil)
 	if err != nil {

@@ -313,7 +313,7 @@ func releaseClaims(q *request) error {
 	if len(body.Released) > cluster.MaxClaimChanges {
 		return failure.Newf(http.StatusRequestEntityTooLarge, "a request releases %d claims at most", cluster.MaxClaimChanges)
 	}
-	if err := nodeExists(q); err != nil {
+	if err := cmp.Or(nodeExists(q), checkClient(q)); err != nil {
 		return err
 	}
 	done, err := q.backend.Writer.UpdateClaims(q.Context(), body.Changes(q.nodeID()))

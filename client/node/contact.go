@@ -319,14 +319,22 @@ func (c *contact) listen(ctx context.Context) {
 	}
 }
 
+// awaitRegistered returns nil after the first registration of this client.
+func (c *contact) awaitRegistered(ctx context.Context) error {
+	select {
+	case <-c.registered:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(errors.New("the client has not registered yet"), context.Cause(ctx))
+	}
+}
+
 // report sends reports once. It returns whether the servers have them. A client that the servers have not
 // accepted reports nothing: the allocations may be those of another client.
 func (c *contact) report(ctx context.Context, reports []cluster.AllocReport) bool {
 	attempt, end := context.WithTimeout(ctx, reportTimeout)
 	defer end()
-	select {
-	case <-c.registered:
-	case <-attempt.Done():
+	if c.awaitRegistered(attempt) != nil {
 		return false
 	}
 	err := c.servers.Report(attempt, reports)

@@ -79,11 +79,15 @@ func (v *volumes) DeleteVolume(k cluster.VolumeKey, reply func(error)) {
 	v.write(func() error { return v.records.Delete(recordID(k)) }, reply)
 }
 
-// Claim implements [volume.Shell].
+// Claim implements [volume.Shell]. Like Release it waits until this client has registered: a release or a report
+// of an earlier client that is still in flight is then either in the servers' answer or refused by them.
 func (v *volumes) Claim(q storage.Request, reply func(storage.Claimed, error)) {
 	run(v.shell, func() (storage.Claimed, error) {
 		ctx, cancel := context.WithTimeout(v.shell.life, claimTimeout)
 		defer cancel()
+		if err := v.shell.contact.awaitRegistered(ctx); err != nil {
+			return storage.Claimed{}, err
+		}
 		return v.servers.ClaimVolume(ctx, cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc})
 	}, reply)
 }
@@ -93,7 +97,11 @@ func (v *volumes) Release(q storage.Request, reply func(error)) {
 	v.shell.running.Go(func() {
 		ctx, cancel := context.WithTimeout(v.shell.life, claimTimeout)
 		defer cancel()
-		reply(v.servers.ReleaseVolume(ctx, cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc}))
+		err := v.shell.contact.awaitRegistered(ctx)
+		if err == nil {
+			err = v.servers.ReleaseVolume(ctx, cluster.ClaimKey{Volume: q.Volume, Alloc: q.Alloc})
+		}
+		reply(err)
 	})
 }
 

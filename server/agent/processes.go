@@ -52,6 +52,18 @@ func (s *sessions) Admit(ctx context.Context, id cluster.NodeID, process string,
 	return s.agent.processes.admit(ctx, id, process, begins)
 }
 
+// CheckClient implements [httpapi.Nodes]. A leader that has just been elected gets the client of a node from its
+// next heartbeat.
+func (s *sessions) CheckClient(id cluster.NodeID, process string) error {
+	p := s.agent.processes
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if process != "" && p.known.Other(id, process) {
+		return errOtherProcess()
+	}
+	return nil
+}
+
 // admit returns an error if another process is the client of the node.
 func (p *processes) admit(ctx context.Context, id cluster.NodeID, process string, begins bool) error {
 	for {

@@ -159,3 +159,31 @@ func TestProcesses_olderClient(t *testing.T) {
 	})
 	must.False(t, slices.Contains(refusals(a, n), ""))
 }
+
+// A client dies, and the next one is the client of the node when a report and a release of the first arrive. They
+// are refused without an event. Bug: the release freed the claim of an allocation that the next client had
+// started again, because it had lost its records.
+func TestProcesses_lateRequests(t *testing.T) {
+	t.Parallel()
+	a := start(t, agent.Config{BootstrapExpect: 1})
+	ready(t, a)
+	n := testNode(1)
+	first, next := result.Of(apiclient.New(as(a, n, "p1"))).OK(t), result.Of(apiclient.New(as(a, n, "p2"))).OK(t)
+	requests := func(c *apiclient.Client) (errs [2]error) {
+		_, errs[0] = c.NodeSide(n.ID).ReportAllocs(t.Context(), nil)
+		_, errs[1] = c.NodeSide(n.ID).Release(t.Context(), nil)
+		return errs
+	}
+	result.Of(first.Register(t.Context(), n)).OK(t)
+	must.Eq(t, [2]error{}, requests(first))
+	must.Eq(t, [2]error{}, requests(result.Of(apiclient.New(as(a, n, ""))).OK(t)), must.Sprint("a client of an older release"))
+	eventually(t, "the next client takes over", func() bool {
+		_, err := next.Register(t.Context(), n)
+		return err == nil
+	})
+	for _, err := range requests(first) {
+		must.ErrorContains(t, err, "another client process is connected as this node")
+	}
+	must.Eq(t, [2]error{}, requests(next))
+	must.SliceEmpty(t, refusals(a, n))
+}

@@ -53,6 +53,12 @@ func (p *Processes) Claim(id cluster.NodeID, process string, begins bool, now ti
 	return false
 }
 
+// Other reports whether another process is the client of the node.
+func (p *Processes) Other(id cluster.NodeID, process string) bool {
+	h := p.nodes[id]
+	return h != nil && h.process != process
+}
+
 // Take makes a process the client of a node.
 func (p *Processes) Take(id cluster.NodeID, process string, now time.Time) {
 	p.nodes[id] = &holder{process: process, since: now}

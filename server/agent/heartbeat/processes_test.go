@@ -38,6 +38,9 @@ func TestProcesses(t *testing.T) {
 	must.True(t, p.Keep("n1", "b", "a", epoch))
 	must.True(t, p.Keep("n1", "a", "b", epoch), must.Sprint("the session of another process than expected answers"))
 	must.False(t, p.Claim("n1", "a", false, epoch))
+	must.True(t, p.Other("n1", "b"))
+	must.False(t, p.Other("n1", "a"))
 	p.Forget("n1")
+	must.False(t, p.Other("n1", "a"))
 	must.False(t, p.Claim("n1", "c", false, epoch))
 }
