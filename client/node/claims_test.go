@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/shoenig/test/must"
 
@@ -119,4 +121,34 @@ func TestHTTPServers_changesWithClaims(t *testing.T) {
 	must.NoError(t, err)
 	must.True(t, w.Complete)
 	must.Eq(t, []*cluster.VolumeClaim{s.claim}, w.Claims)
+}
+
+// A client claims and releases volumes after its registration. Before it, a release of an earlier client may be in
+// flight. Bug: a client with an old record mounted a volume, and then the late release freed its claim.
+func TestVolumes_claimBeforeTheRegistration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newContact(&cluster.Node{ID: "n"}, &scripted{}, quiet())
+		s := &shell{contact: c, life: t.Context()}
+		v := &volumes{shell: s, servers: new(lastServers)}
+		var claimed, released error
+		began := time.Now()
+		v.Claim(storage.Request{}, func(_ storage.Claimed, err error) { claimed = err })
+		v.Release(storage.Request{}, func(err error) { released = err })
+		s.running.Wait()
+		must.EqOp(t, claimTimeout, time.Since(began))
+		for _, err := range []error{claimed, released} {
+			must.ErrorContains(t, err, "the client has not registered yet")
+			must.EqOp(t, storage.Transient, storage.ClassOf(err), must.Sprint("it is retried"))
+		}
+
+		time.AfterFunc(time.Minute, func() { close(c.registered) })
+		began = time.Now()
+		v.Claim(storage.Request{}, func(_ storage.Claimed, err error) { claimed = err })
+		v.Release(storage.Request{}, func(err error) { released = err })
+		s.running.Wait()
+		must.EqOp(t, time.Minute, time.Since(began))
+		must.ErrorContains(t, claimed, "the node is being destroyed")
+		must.NoError(t, released)
+	})
 }
