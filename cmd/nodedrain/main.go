@@ -57,6 +57,7 @@ func commands() cli.Program {
 		"node drain":        node.Drain,
 		"node eligibility":  node.Eligibility,
 		"node explain":      node.Explain,
+		"node purge":        node.Purge,
 		"node status":       node.Status,
 		"drain":             cli.Parent("Show drains of all nodes, and confirm them", drain.Help),
 		"drain confirm":     drain.Confirm,

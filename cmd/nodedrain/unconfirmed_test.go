@@ -59,7 +59,8 @@ func TestMonitor_unconfirmed(t *testing.T) {
 	for _, a := range lost {
 		must.StrContains(t, out, fmt.Sprintf(": Unconfirmed: allocation %s of %s.%s\n", a.ID, a.JobID, a.TaskGroup))
 	}
-	must.StrHasSuffix(t, "nodedrain drain confirm "+string(record.ID)+"\n", out)
+	must.StrContains(t, out, "\nTo confirm it, bring the node back: its client reports what has ended\n")
+	must.StrHasSuffix(t, "If the machine is off, or no task of them runs: nodedrain drain confirm "+string(record.ID)+"\n", out)
 	must.StrNotContains(t, out, "have stopped")
 
 	_, out, _ = commandAt(ctx, c.api.Address(), "", "node explain "+pinnedNode)
@@ -117,6 +118,65 @@ func TestMonitor_unconfirmedWithOtherOutcomes(t *testing.T) {
 		must.EqOp(t, cluster.Outcome(test.outcome), c.recordOf(t, slowNode).Outcome)
 		must.StrContains(t, out, ": Unconfirmed: allocation ")
 	}
+	// Bug: the error did not name where the record is.
+	code, _, errs := commandAt(ctx, c.api.Address(), "", "node drain -monitor "+slowNode)
+	must.One(t, code)
+	must.StrHasSuffix(t, "\nIf the node was deleted, the record of its drain is in: nodedrain drain list\n", errs)
+}
+
+// A client runs an allocation that the servers do not list. Bug: the advice was to bring the node back, although it
+// was connected.
+func TestMonitor_unlisted(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	must.NoError(t, c.await(ctx, func() (bool, error) {
+		return c.Server().Store().Snapshot().ClusterVersion() >= cluster.VersionOfConfirmation, nil
+	}))
+	n := c.Server().Store().Snapshot().Node(secondNode).Copy()
+	n.Unlisted = cluster.NewUnlistedAllocs([]cluster.AllocID{"a1"})
+	_, err := c.writer.RegisterNode(ctx, n)
+	must.NoError(t, err)
+	code, out, errs := commandAt(ctx, c.api.Address(), "", "node drain -enable -force "+secondNode)
+	must.EqOp(t, int(drain.ExitUnconfirmed), code, must.Sprint(out, errs))
+	must.StrContains(t, out, ": Unconfirmed: allocation a1, which runs on the node and the servers do not list\n")
+	must.StrHasSuffix(t, "The node is connected: its client confirms it when it reports that they have ended\n"+
+		"If no task of them runs: nodedrain drain confirm "+string(c.recordOf(t, secondNode).ID)+"\n", out)
+}
+
+// A purge of a node on which allocations may run needs an answer, or -yes.
+func TestNodePurge(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	has := func() bool { return c.Server().Store().Snapshot().Node(pinnedNode) != nil }
+	const asks = "Node \"pinned\" is ready, and 4 allocations may still run on it. A purge stops no task: the servers give the allocations up and replace them\n" +
+		"Purge node \"pinned\" (7c6b3110)? [y/N] "
+	for _, answer := range []string{"n\n", "", "yes\n"} {
+		code, out, _ := commandAt(ctx, c.api.Address(), answer, "node purge pinned")
+		must.One(t, code, must.Sprint(answer))
+		must.StrHasPrefix(t, asks, out)
+		must.True(t, has())
+	}
+	code, out, errs := commandAt(ctx, c.api.Address(), "", "node drain -enable -no-deadline -detach "+pinnedNode)
+	must.Zero(t, code, must.Sprint(out, errs))
+	code, out, errs = commandAt(ctx, c.api.Address(), "y\n", "node purge "+pinnedNode)
+	must.Zero(t, code, must.Sprint(errs))
+	must.Eq(t, asks+"Node \""+pinnedNode+"\" purged\n"+
+		"Nothing confirms the end of 4 allocations that it may run\n"+
+		"Its client was connected. It registers the node again and stops what the servers do not list, unless you stop it\n"+
+		"Its drain has ended as \"node gone\": nodedrain drain list\n", out)
+	must.False(t, has())
+
+	code, _, errs = commandAt(ctx, c.api.Address(), "", "node purge -yes "+pinnedNode)
+	must.One(t, code)
+	must.StrContains(t, errs, "No node(s) with prefix or id")
+	empty := &cluster.Node{ID: "e0000000-0000-0000-0000-000000000001", SecretID: "s", Name: "empty", Status: cluster.NodeDown}
+	_, err := c.writer.RegisterNode(ctx, empty)
+	must.NoError(t, err)
+	_, err = c.Server().Requests().UpdateNodeStatus(ctx, empty.ID, cluster.NodeDown)
+	must.NoError(t, err)
+	code, out, errs = commandAt(ctx, c.api.Address(), "", "node purge empty")
+	must.Zero(t, code, must.Sprint(errs))
+	must.Eq(t, "Node \""+string(empty.ID)+"\" purged\n", out, must.Sprint("nothing runs there"))
 }
 
 // An operator confirms a drain. The exit code of the answer no is not zero.

@@ -127,6 +127,10 @@ func TestClient_calls(t *testing.T) {
 			_, _, err := c.UpdateEligibility(ctx, "n", wire.EligibilityRequest{})
 			return err
 		},
+		"PUT /v1/node/n/purge": func(c *client.Client) error {
+			_, _, err := client.PurgeNode(ctx, c, "n")
+			return err
+		},
 	} {
 		c, last := answering(t, client.Config{}, http.StatusOK, nil, "null")
 		must.NoError(t, call(c))

@@ -49,6 +49,11 @@ func (c *Client) UpdateEligibility(ctx context.Context, id string, r wire.Eligib
 	return put[*wire.EligibilityResponse](ctx, c, nodePath(id, "/eligibility"), r)
 }
 
+// PurgeNode deletes a node. If there is none, [NotFound] holds of the error.
+func PurgeNode(ctx context.Context, c *Client, id string) (*wire.NodeUpdateResponse, Answer, error) {
+	return put[*wire.NodeUpdateResponse](ctx, c, nodePath(id, "/purge"), wire.Nothing{})
+}
+
 // NodeDrain reads the running or last drain of a node, and why the allocations left have not moved.
 func (c *Client) NodeDrain(ctx context.Context, id string, q Query) (*wire.NodeDrain, Answer, error) {
 	return get[*wire.NodeDrain](ctx, c, nodePath(id, "/drain"), q.values())

@@ -24,6 +24,13 @@ const (
 	wholeID = 36
 )
 
+// NoNode is the error of an argument that names no node.
+type NoNode string
+
+func (e NoNode) Error() string {
+	return fmt.Sprintf("No node(s) with prefix or id %q found, and no node has this name", string(e))
+}
+
 // Find returns the node that a name, an id or a prefix of an id names, and the index of the read.
 // doing begins the texts of server errors, as in "Error querying node info".
 func (c *Call) Find(idOrName, doing string) (*wire.Node, uint64, error) {
@@ -35,7 +42,7 @@ func (c *Call) Find(idOrName, doing string) (*wire.Node, uint64, error) {
 	case err != nil:
 		return nil, 0, Errorf("%s: %v", doing, err)
 	case len(stubs) == 0:
-		return nil, 0, Errorf("No node(s) with prefix or id %q found, and no node has this name", idOrName)
+		return nil, 0, NoNode(idOrName)
 	case len(stubs) > 1:
 		return nil, 0, Errorf("Prefix matched multiple nodes\n\n%s", matchTable(stubs))
 	}

@@ -80,7 +80,9 @@ func (f *Follower) updateNode(n *wire.Node, record *wire.Drain) (events []event)
 	switch {
 	case strategy == nil:
 		f.DrainEnded, f.record = true, record
-		f.allStopped = f.allocs != nil && f.Left() == 0 // those that came after the end do not count
+		left := f.Left() // those that came after the end do not count
+		f.leaving.update(min(left, f.leaving.left))
+		f.allStopped = f.allocs != nil && left == 0
 		f.nothingLeft = record != nil && record.Outcome != string(cluster.OutcomeNone) && record.StillStopping == 0
 		events = append(events, f.ended(n, record)...)
 		f.held = nil

@@ -71,6 +71,19 @@ func TestFollower_story(t *testing.T) {
 	must.False(t, f.cancelled)
 }
 
+// The node of an allocation cannot be reached, and the drain waits until the servers give the allocation up. Bug: the
+// monitor printed "0 of 0 allocations left" beside the reason why it waited.
+func TestFollower_disconnected(t *testing.T) {
+	t.Parallel()
+	f := Follower{Node: "n1"}
+	f.updateNode(drainingNode(time.Hour), nil)
+	f.updateAllocs(observed("a1 service run unknown"))
+	must.Eq(t, "1 of 1 allocation left", f.progress(began).String())
+	f.updateNode(&wire.Node{ID: "n1", Status: "disconnected"}, &wire.Drain{Outcome: "unconfirmed"})
+	must.True(t, f.over(), must.Sprint("a drain with a deadline does not wait for it"))
+	must.Eq(t, "0 of 1 allocation left", f.progress(began).String())
+}
+
 // A slow read contains several changes of an allocation at once; the monitor prints all of them.
 func TestFollower_several(t *testing.T) {
 	t.Parallel()
@@ -178,22 +191,25 @@ func TestFollower_ended(t *testing.T) {
 	}
 }
 
-// The monitor does not wait for ignored system jobs, except storage plugins, nor for lost or
-// unknown allocations.
+// The monitor does not wait for ignored system jobs, except storage plugins, nor for lost allocations. It counts
+// unknown ones until the drain has ended, as the drain does.
 func TestFollower_left(t *testing.T) {
 	t.Parallel()
 	plugin := observed("a4 system run running")[0]
 	plugin.Job.TaskGroups = []*wire.TaskGroup{{Tasks: []*wire.Task{{CSIPluginConfig: &wire.CSIPlugin{ID: "ebs"}}}}}
 	all := append(observed("a1 service run running", "a2 batch run pending", "a3 system run running", "a5 service stop lost", "a6 service run unknown", "a7 batch run failed"), plugin)
 	for want, f := range map[int]Follower{
-		4: {Strategy: &wire.DrainStrategy{}},
-		3: {Strategy: &wire.DrainStrategy{IgnoreSystemJobs: true}},
+		5: {Strategy: &wire.DrainStrategy{}},
+		4: {Strategy: &wire.DrainStrategy{IgnoreSystemJobs: true}},
 	} {
 		f.updateAllocs(all)
 		must.Eq(t, want, f.Left())
 		f.SkipSystem = true
-		must.Eq(t, 3, f.Left())
+		must.Eq(t, 4, f.Left())
 	}
+	ended := Follower{Strategy: &wire.DrainStrategy{}, DrainEnded: true}
+	ended.updateAllocs(all)
+	must.Eq(t, 4, ended.Left())
 }
 
 // A storage plugin that serves an ignored system job stays. The servers name it: in their

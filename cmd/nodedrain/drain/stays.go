@@ -13,10 +13,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// Left counts the allocations that still have to stop.
+// Left counts the allocations that still have to stop. While the drain runs, these include the ones whose node
+// cannot be reached: the drain waits until the servers give them up.
 func (f *Follower) Left() (n int) {
 	for _, a := range f.allocs {
-		if alloc.Alive(a) && !f.Stays(a) {
+		awaited := !f.DrainEnded && a.ClientStatus == string(cluster.ClientUnknown)
+		if (awaited || alloc.Alive(a)) && !f.Stays(a) {
 			n++
 		}
 	}

@@ -22,6 +22,8 @@ type Unconfirmed struct {
 	later []*wire.Allocation
 	// allocs are the allocations of the node by id, as far as they were read.
 	allocs map[string]*wire.Allocation
+	// Connected: the servers have contact with the client of the node.
+	Connected bool
 }
 
 // UnconfirmedIn returns those that the record of an ended drain counts.
@@ -30,6 +32,8 @@ func UnconfirmedIn(record *wire.Drain) Unconfirmed { return Unconfirmed{record: 
 // unconfirmed returns those of the drain. A cancelled drain moves no allocations, so only its record counts.
 func (f *Follower) unconfirmed() Unconfirmed {
 	u := Unconfirmed{record: f.record, allocs: f.allocs}
+	gone := f.record != nil && f.record.Outcome == string(cluster.OutcomeNodeGone)
+	u.Connected = !gone && (f.status == string(cluster.NodeReady) || f.status == string(cluster.NodeInitializing))
 	if !f.DrainEnded || f.cancelled {
 		return u
 	}
