@@ -28,6 +28,7 @@ func TestVolumes_endOfADeadClient(t *testing.T) {
 			must.EqOp(t, shared, n.storage.disk[dataKey] != nil)
 			before := len(n.storage.calls)
 			n.fullDisk, n.silent = false, false
+			n.storage.Lose(busyTarget("a", "data")) // the dead client has unmounted it, also if its record is old
 			restarts(n, time.Minute)
 			completed(n, "a")
 			for _, call := range n.storage.calls[before:] {
