@@ -567,3 +567,21 @@ func TestVolumes_owedBlockVolume(t *testing.T) {
 	n.happened("claim data", "unpublish data", "unstage data", "release data")
 	n.clean()
 }
+
+// The record of a dead client is old: its allocation has ended and its volume is unmounted. The next client does not
+// request the claim before a task runs or starts, because the end of the allocation may free it later.
+func TestVolumes_oldRecordOfAnEnd(t *testing.T) {
+	n := newNode(t, "a")
+	n.story = nil
+	n.storage.Lose(target("a", "data"))
+	placed := n.placed["a"]
+	delete(n.running, "a")
+	n.placed["a"] = []storage.Request{} // the client does not have its end, and starts no task
+	n.restarts(time.Minute)
+	n.happened("the client is killed")
+	n.placed["a"] = placed
+	n.volumes.Mount(placed)
+	n.run(time.Minute)
+	must.True(t, n.mounted(target("a", "data")))
+	n.end("a")
+}
