@@ -113,7 +113,7 @@ type Drain struct {
 	Outcome Outcome
 	EndedAt time.Time
 	// StillStopping counts allocations that had to leave and were not yet
-	// client-terminal when the drain ended.
+	// client-terminal when the drain ended. It never changes; Unconfirmed counts them until they end.
 	StillStopping int
 	// VolumesLeft are the volumes that allocations which had to leave still had on the node when the
 	// drain ended, as far as the servers had reports, or nil. They are shared and never written to.
@@ -127,8 +127,8 @@ type Drain struct {
 	EndIndex uint64
 }
 
-// UnconfirmedAllocs are the allocations of an ended drain whose tasks may still run on the node,
-// although the servers gave them up as lost or deleted their rows.
+// UnconfirmedAllocs are the allocations of an ended drain whose tasks may still run on the node: they
+// were still stopping, or the servers gave them up as lost or deleted their rows.
 type UnconfirmedAllocs struct {
 	// Count falls when the node reports an end, when time confirms one, or when an operator confirms
 	// the drain. It contains PurgedRunning, which only an operator confirms, and Unlisted, which no time
@@ -155,11 +155,31 @@ func (d *Drain) CountUnconfirmed() int {
 	return d.Unconfirmed.Count
 }
 
-// CountsUnconfirmed reports whether the record of an ended drain counts an allocation that nothing
-// confirms: one of its node that had to leave and was lost when the drain ended. After a loss the
-// servers never write the row for the client, so AllocModifyIndex is that of the loss.
+// CountsUnconfirmed reports whether the record of an ended drain counts an allocation: one of its node
+// that had to leave, and whose end was neither reported nor confirmed when the drain ended, and is not
+// now. No end is ever undone, so the row of now shows what the row of then was. After a loss the servers
+// never write the row for the client, so AllocModifyIndex is that of the loss.
 func (d *Drain) CountsUnconfirmed(a *Allocation) bool {
-	return a.NodeID == d.NodeID && d.Leaves(a.Stage()) && a.Unconfirmed() && a.AllocModifyIndex <= d.EndIndex
+	lost := a.Unconfirmed() && a.AllocModifyIndex <= d.EndIndex
+	return a.NodeID == d.NodeID && a.CreateIndex <= d.EndIndex && d.LeavesUnconfirmed(a, d.Outcome, lost)
+}
+
+// LeavesUnconfirmed reports whether a drain that ends with the outcome leaves an allocation of its node
+// that had to leave and whose end is neither reported nor confirmed. lost means that the allocation is
+// lost at the end: then it had to leave. What is not lost had to leave under most drains. A cancelled
+// drain leaves what it did not mark, and so does a drain that ignores system jobs with a storage plugin.
+func (d *Drain) LeavesUnconfirmed(a *Allocation, o Outcome, lost bool) bool {
+	switch {
+	case !d.Leaves(a.Stage()) || !IsListed(a):
+		return false
+	case lost:
+		return true
+	case o == OutcomeCancelled: // the cancel withdraws the other marks
+		return a.MarkedBy(d.ID) && a.ServerTerminal()
+	case d.Strategy.IgnoreSystemJobs && a.Stage() == StagePlugins:
+		return a.MarkedBy(d.ID)
+	}
+	return true
 }
 
 // MaxDrainKeys bounds the idempotency keys one drain remembers. The oldest is

@@ -94,8 +94,8 @@
 //
 // A drain without a deadline waits forever for batch work that does not end, for a group below its
 // budget, and for a client that does not report. The reasons in its report show this. After the
-// deadline a drain may end while tasks still run: its record counts them. A drain of a node that
-// cannot be reached ends unconfirmed, and its tasks may still run. With
+// deadline a drain may end while tasks still run: its record counts them as unconfirmed until they
+// end. A drain of a node that cannot be reached ends unconfirmed, and its tasks may still run. With
 // rules.PluginsAfterStop a drain with storage plugins has no bound. Where the clocks of leaders
 // differ, a deadline is as exact as the leader's clock. While Status.Stalled is set, EndsBy
 // stays at the end that followed when the stall began: the drain keeps it only if the stall ends in
@@ -139,10 +139,10 @@
 //	                            the proposer's time of the entry, not with a
 //	                            time of the client. *
 //	an end is confirmed         Confirm, for each record of the node: a client
-//	                            reports the end of a lost allocation, or
-//	                            ConfirmedAt is set. *
-//	an operator confirms        ConfirmByOperator. Set ConfirmedAt of the rows
-//	                            that the record counts. *
+//	                            reports the end of an allocation, or
+//	                            ConfirmedAt is set. It needs CreateIndex. *
+//	an operator confirms        ConfirmByOperator. Set ConfirmedAt of the lost
+//	                            rows that the record counts. *
 //	a node registers again      Keep Drain, LastDrain, eligibility and events. *
 //
 // The leader confirms what time alone confirms: it writes an entry for the nodes of

@@ -31,7 +31,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 		at = time.Time{}
 	}
 	cuts := versionIn(t.rows.tables) >= cluster.VersionOfDrivers
-	var confirmed []confirmation
+	var ended []confirmation
 	for _, r := range reports {
 		a := edits.row(r.Alloc)
 		if a == nil || a.NodeID != r.Node {
@@ -57,8 +57,8 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 			holds.Equal(a.VolumeHolds) {
 			continue
 		}
-		if a.Unconfirmed() {
-			confirmed = append(confirmed, confirmation{a, r.At})
+		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed {
+			ended = append(ended, confirmation{a, r.At})
 		}
 		c := edits.edit(a, r.At.UTC())
 		c.AwaySince = time.Time{}
@@ -68,8 +68,8 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 		}
 	}
 	edits.write()
-	if confirmed != nil {
-		confirmations{&t.rows}.lower(confirmed)
+	if ended != nil {
+		confirmations{&t.rows}.lower(ended)
 	}
 }
 

@@ -25,11 +25,11 @@ func (t *Txn) ConfirmStops(id cluster.NodeID, now time.Time) {
 }
 
 // ConfirmDrain confirms, on the request of an operator, that no task of an ended drain runs on its
-// node. The record then counts no unconfirmed allocation. The allocations are confirmed, so the counts
-// of other records of the node fall too. It returns how many allocations it confirmed: zero if the
-// record counted none. If the servers do not reach the node, its later drains do not count its unlisted
-// allocations; the client of a node in contact reports what it runs. The error is [ErrDrainNotFound] or
-// [ErrDrainRuns].
+// node. The record then counts no unconfirmed allocation. Those that are lost are confirmed, so the counts
+// of other records of the node fall too. The others stay as they are. It returns how many allocations it
+// confirmed: zero if the record counted none. If the servers do not reach the node, its later drains do not
+// count its unlisted allocations; the client of a node in contact reports what it runs. The error is
+// [ErrDrainNotFound] or [ErrDrainRuns].
 func (t *Txn) ConfirmDrain(id cluster.DrainID, by string, at time.Time) (int, error) {
 	d := t.State().DrainRecord(id)
 	switch {

@@ -18,6 +18,8 @@ type world struct {
 	store *statestore.Store
 	index uint64
 	now   time.Time
+	// each runs after each entry, or is nil.
+	each func()
 }
 
 func newWorld(t must.T) *world {
@@ -39,6 +41,9 @@ func (w *world) write(f func(*statestore.Txn)) {
 	defer txn.Abort()
 	f(txn)
 	txn.Commit()
+	if w.each != nil {
+		w.each()
+	}
 }
 
 // nodes registers ready nodes.

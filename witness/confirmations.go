@@ -30,12 +30,11 @@ func counts(s State) bool {
 	return !has || versioned.ClusterVersion() >= opinion.CountsUnconfirmed
 }
 
-// unconfirmed yields the allocations that had to leave under the drain, were given up as lost, and
-// whose end nothing confirms in the state.
-func unconfirmed(s State, d *cluster.Drain) iter.Seq[*cluster.Allocation] {
+// unconfirmed yields the allocations that the record of an ended drain has to count in the state.
+func unconfirmed(s State, record *cluster.Drain) iter.Seq[*cluster.Allocation] {
 	return func(yield func(*cluster.Allocation) bool) {
-		for a := range s.AllocsByNode(d.NodeID) {
-			if opinion.Unconfirmed(a) && !opinion.LostByRequest(a, d) && !yield(a) {
+		for a := range s.AllocsByNode(record.NodeID) {
+			if opinion.Counted(a, record) && !yield(a) {
 				return
 			}
 		}
@@ -53,7 +52,7 @@ type confirmations struct {
 func (c confirmations) judgeUnconfirmed(d *drain, running, record *cluster.Drain) int {
 	var names []cluster.AllocID
 	if counts(c.e.Before) {
-		for a := range unconfirmed(c.e.After, running) {
+		for a := range unconfirmed(c.e.After, record) {
 			names = append(names, a.ID)
 		}
 		d.counted.unlisted = opinion.UnlistedOn(c.e.Before.Node(running.NodeID), c.e.After.Alloc)
@@ -108,13 +107,18 @@ func (c confirmations) judgeConfirmations(nodes []cluster.NodeID, allocs []clust
 	for _, id := range allocs {
 		before, after := c.e.Before.Alloc(id), c.e.After.Alloc(id)
 		switch {
-		case before == nil || !opinion.Unconfirmed(before):
+		case before == nil || !opinion.MayRun(before):
 			c.judgeConfirmedAtOnce(before, after)
 		case after == nil:
 			c.judgeDeleted(before)
-		case !opinion.Unconfirmed(after):
+		case opinion.Unconfirmed(before) && !opinion.Unconfirmed(after):
 			c.judgeConfirmed(before, after)
 			ended[before.NodeID] = append(ended[before.NodeID], id)
+		default:
+			c.judgeConfirmedAtOnce(before, after)
+			if !opinion.MayRun(after) {
+				ended[before.NodeID] = append(ended[before.NodeID], id)
+			}
 		}
 		if before != nil {
 			nodes = append(nodes, before.NodeID)
@@ -278,9 +282,7 @@ func (c confirmations) adoptCount(s State, d *drain, record *cluster.Drain) {
 	}
 	d.counted = counted{rows: map[cluster.AllocID]bool{}, count: record.Unconfirmed.Count, unlisted: opinion.UnlistedIn(record.Unconfirmed.Unlisted)}
 	for a := range unconfirmed(s, record) {
-		if a.AllocModifyIndex <= record.EndIndex { // nothing writes a row for its client after the loss
-			d.counted.rows[a.ID] = true
-		}
+		d.counted.rows[a.ID] = true
 	}
 	d.Unconfirmed = d.counted.count
 	c.followCount(record)

@@ -190,7 +190,8 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 }
 
 // outcomeOf returns the correct outcome of an ended drain with that many allocations left and
-// unconfirmed. The deadline or force gave up the allocations left, even if it marked nothing.
+// unconfirmed, which contain those left. The deadline or force gave up the allocations left, even if it
+// marked nothing.
 func (w *Witness) outcomeOf(d *drain, record *cluster.Drain, left, unconfirmed int) cluster.Outcome {
 	givenUp := left > 0 && !w.options.MarkedIsComplete
 	switch deadline := record.Strategy.Deadline; {
@@ -198,7 +199,7 @@ func (w *Witness) outcomeOf(d *drain, record *cluster.Drain, left, unconfirmed i
 		return cluster.OutcomeForced
 	case d.Marked[cluster.MarkDeadline] > 0, givenUp && deadline > 0:
 		return cluster.OutcomeDeadlineReached
-	case unconfirmed > 0 && !w.options.MarkedIsComplete:
+	case unconfirmed > left && !w.options.MarkedIsComplete:
 		return cluster.OutcomeUnconfirmed
 	}
 	return cluster.OutcomeComplete

@@ -173,12 +173,35 @@ func updated(id cluster.NodeID, change func(*cluster.Node)) edit {
 
 func drainOf(id cluster.NodeID) cluster.DrainID { return cluster.DrainID("d" + id) }
 
-// ended ends the node's drain with a record.
+// stillStops are the allocations that the record of an ended drain counts, except the lost ones. They end
+// with a report.
+func (w *world) stillStops(record *cluster.Drain) (ids []cluster.AllocID) {
+	if w.version < 8 {
+		return nil
+	}
+	for a := range w.AllocsByNode(record.NodeID) {
+		marked := a.DesiredTransition.Migrate && a.DesiredTransition.Drain == record.ID
+		switch kind := a.Stage(); {
+		case a.ClientStatus == "complete" || a.ClientStatus == "failed" || a.ClientStatus == "lost":
+		case record.Strategy.IgnoreSystemJobs && kind == cluster.StageSystem:
+		case record.Strategy.IgnoreSystemJobs && kind == cluster.StagePlugins && !marked:
+		case record.Outcome == cluster.OutcomeCancelled && (!marked || a.DesiredStatus == "run"):
+		default:
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+// ended ends the node's drain with a record that counts what still stops.
 func ended(id cluster.NodeID, outcome cluster.Outcome, stillStopping int) edit {
 	return func(w *world, now time.Time, touched *witness.Touched) {
 		node(id, func(n *cluster.Node) {
 			record := n.Drain.Copy()
 			record.Outcome, record.EndedAt, record.EndIndex, record.StillStopping = outcome, now, w.index, stillStopping
+			if ids := w.stillStops(record); len(ids) > 0 {
+				record.Unconfirmed = &cluster.UnconfirmedAllocs{Count: len(ids), Allocs: ids[:min(len(ids), 20)]}
+			}
 			w.records[record.ID] = record
 			n.Drain = nil
 		})(w, now, touched)
@@ -225,7 +248,7 @@ func alloc(id cluster.AllocID, of cluster.JobID, on cluster.NodeID, change ...fu
 			a = &cluster.Allocation{
 				ID: id, Namespace: "default", JobID: of, Job: w.jobs[key(of).Job], TaskGroup: "g", NodeID: on,
 				DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning,
-				DeploymentStatus: &cluster.DeploymentStatus{Healthy: &healthy}, CreateTime: now,
+				DeploymentStatus: &cluster.DeploymentStatus{Healthy: &healthy}, CreateTime: now, CreateIndex: w.index,
 			}
 		}
 		for _, c := range change {

@@ -49,6 +49,7 @@ func TestTestFSM_story(t *testing.T) {
 	}, refusals)
 	must.Eq(t, cluster.OutcomeForced, f.Record("d3").Outcome)
 	must.Eq(t, 5, f.Record("d3").StillStopping)
+	must.Eq(t, 5, f.Record("d3").CountUnconfirmed())
 }
 
 // TestFSM finds each deliberate mistake, and the error names it.
@@ -150,6 +151,10 @@ func TestTestFSM_mistakes(t *testing.T) {
 		{"no records", flawedFSM{record: func(*cluster.Drain) *cluster.Drain { return nil }}, []string{"the record of drain d1 is missing"}},
 		{"records without the stopping allocations", flawedFSM{record: func(d *cluster.Drain) *cluster.Drain { d.StillStopping = 0; return d }},
 			[]string{"the record of drain d1", "StillStopping is 0, want 1"}},
+		{"records that do not count the stopping allocations as unconfirmed", flawedFSM{record: func(d *cluster.Drain) *cluster.Drain {
+			d.Unconfirmed = &cluster.UnconfirmedAllocs{Count: 1}
+			return d
+		}}, []string{"the record of drain d1 counts", "as unconfirmed"}},
 		{"records with the wrong outcome", flawedFSM{record: func(d *cluster.Drain) *cluster.Drain { d.Outcome = cluster.OutcomeComplete; return d }},
 			[]string{"the record of drain d1", "Outcome is"}},
 		{"an update that starts another drain", flawedFSM{edit: afterEachNode(func(_, n *cluster.Node) {

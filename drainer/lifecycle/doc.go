@@ -22,7 +22,7 @@
 // UTC.
 //
 // A store that does not set [cluster.Allocation].ConfirmedAt, or does not call [Confirm], is correct but
-// pessimistic: its records count lost allocations for ever.
+// pessimistic: its records count allocations that were lost, or still stopping, for ever.
 //
 // The store keeps records separate from nodes, by drain id. A record stays when its node is
 // deleted. The store may delete the oldest records; see [cluster.MaxDrainRecordsPerNode].

@@ -55,7 +55,7 @@ func NodeGone(v rules.View, n *cluster.Node, at time.Time, index uint64) *cluste
 	if !n.Draining() {
 		return nil
 	}
-	return record(n, cluster.OutcomeNodeGone, rules.CountLeft(v, n), rules.Unconfirmed(v, n), at.UTC(), index)
+	return record(n, cluster.OutcomeNodeGone, rules.CountLeft(v, n), rules.Unconfirmed(v, n, cluster.OutcomeNodeGone), at.UTC(), index)
 }
 
 // record returns the record of the node's drain, which ends now.

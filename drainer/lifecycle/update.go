@@ -96,7 +96,7 @@ func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uin
 			c.Withdrawn = append(c.Withdrawn, withdrawn(a, at, index))
 		}
 	}
-	c.Record = record(n, cluster.OutcomeCancelled, len(c.Stopping), rules.Unconfirmed(v, n), at, index)
+	c.Record = record(n, cluster.OutcomeCancelled, len(c.Stopping), rules.Unconfirmed(v, n, cluster.OutcomeCancelled), at, index)
 	noteRequest(c.Record, u)
 	c.Node.Drain = nil
 	c.Node.LastDrain = lastDrain(n, cluster.DrainStatusCanceled, at, u.Meta, u.UpdatedBy)

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -135,30 +137,44 @@ func (e Ending) WithoutConfirmation() Ending {
 	return e
 }
 
-// Unconfirmed returns the allocations that have to leave a draining node and whose end nothing confirms
-// in the view, or nil.
-func Unconfirmed(v View, n *cluster.Node) *cluster.UnconfirmedAllocs {
-	count, first, unlisted := countUnconfirmed(v, n)
+// Unconfirmed returns what the record of a node's drain counts as unconfirmed if the drain ends in the
+// view with the outcome, or nil: the allocations that are given up or still stopping. Only a cancel
+// depends on the outcome.
+func Unconfirmed(v View, n *cluster.Node, o cluster.Outcome) *cluster.UnconfirmedAllocs {
+	var ids []cluster.AllocID
+	add := func(rows iter.Seq[*cluster.Allocation]) {
+		for a := range rows {
+			if n.Drain.LeavesUnconfirmed(a, o, a.Unconfirmed()) {
+				ids = append(ids, a.ID)
+			}
+		}
+	}
+	add(v.Unconfirmed(n.ID))
+	for _, stage := range cluster.Stages() {
+		if n.Drain.Leaves(stage) {
+			add(v.NodeAllocs(n.ID, stage, false))
+			add(v.NodeAllocs(n.ID, stage, true))
+		}
+	}
+	unlisted := unlistedOn(v, n)
+	count := n.Drain.PurgedRunning + unlisted.Len() + len(ids)
 	if count == 0 {
 		return nil
 	}
-	return &cluster.UnconfirmedAllocs{Count: count, Allocs: first, Unlisted: unlisted}
+	slices.Sort(ids)
+	return &cluster.UnconfirmedAllocs{Count: count, Allocs: slices.Clip(ids[:min(len(ids), cluster.MaxUnconfirmedNames)]), Unlisted: unlisted}
 }
 
-// countUnconfirmed returns the number of those allocations, the first of those with a row by id, and those
-// that the node has reported as unlisted, or nil.
-func countUnconfirmed(v View, n *cluster.Node) (count int, first []cluster.AllocID, unlisted *cluster.UnlistedAllocs) {
-	unlisted = unlistedOn(v, n)
-	count = n.Drain.PurgedRunning + unlisted.Len()
+// countGivenUp counts the allocations of a draining node whose end nothing confirms, and for which the
+// drain does not wait.
+func countGivenUp(v View, n *cluster.Node) int {
+	count := n.Drain.PurgedRunning + unlistedOn(v, n).Len()
 	for a := range v.Unconfirmed(n.ID) {
-		if !n.Drain.Leaves(a.Stage()) {
-			continue
-		}
-		if count++; len(first) < cluster.MaxUnconfirmedNames {
-			first = append(first, a.ID)
+		if n.Drain.Leaves(a.Stage()) {
+			count++
 		}
 	}
-	return count, first, unlisted
+	return count
 }
 
 // unlistedOn returns the allocations that the node has reported as unlisted, or nil. It leaves out those

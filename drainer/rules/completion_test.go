@@ -81,8 +81,9 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 func (w *twin) unconfirmedOn(n *cluster.Node) *cluster.UnconfirmedAllocs {
 	var ids []cluster.AllocID
 	for _, a := range w.rows.Allocs {
-		stays := n.Drain.Strategy.IgnoreSystemJobs && a.Stage() == cluster.StageSystem
-		if a.NodeID == n.ID && a.ClientStatus == "lost" && a.ConfirmedAt.IsZero() && !stays {
+		lost := a.ClientStatus == "lost" && a.ConfirmedAt.IsZero()
+		stays := n.Drain.Strategy.IgnoreSystemJobs && (a.Stage() == cluster.StageSystem || a.Stage() == cluster.StagePlugins && !lost && !a.MarkedBy(n.Drain.ID))
+		if a.NodeID == n.ID && (lost || !hasEnded(a)) && !stays {
 			ids = append(ids, a.ID)
 		}
 	}

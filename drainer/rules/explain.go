@@ -146,7 +146,7 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 		r.Left[s] = e.onNode.left(s)
 		r.Ignored += len(e.onNode[s].excluded)
 	}
-	r.Unconfirmed, _, _ = countUnconfirmed(e.view, n)
+	r.Unconfirmed = countGivenUp(e.view, n)
 	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
 		r.EndsBy = e.onNode.bound(n, e.term.boundedFrom(e.now), e.policy, e.term.WriteTime())
 	}

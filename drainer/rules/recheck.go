@@ -96,7 +96,7 @@ func (s *Planner) checkCompletion(c Completion) string {
 func (s *Planner) endingOf(c Completion) Ending {
 	n := s.Node(c.Node)
 	e := Ending{
-		Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: s.countLeft(n), Unconfirmed: Unconfirmed(s.view, n),
+		Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: s.countLeft(n), Unconfirmed: Unconfirmed(s.view, n, cluster.OutcomeNone),
 	}
 	if e.Outcome == cluster.OutcomeComplete && e.StillStopping > 0 && s.policy.Completion != CompletionMarked {
 		e.Outcome = cluster.OutcomeDeadlineReached

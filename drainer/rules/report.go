@@ -121,7 +121,9 @@ type Status struct {
 	// client-terminal, by stage. Ignored counts those left by request.
 	Left    [cluster.StageCount]int
 	Ignored int
-	// Unconfirmed counts the allocations that the record of the drain would count as unconfirmed now.
+	// Unconfirmed counts the allocations whose end nothing confirms and for which the drain does not wait:
+	// they are lost, or the servers have no row of them. Left does not count them. The record of the drain
+	// counts both, if it ends.
 	Unconfirmed int
 	// Waiting counts the allocations on the node by reason.
 	Waiting [ReasonCount]int

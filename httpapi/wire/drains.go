@@ -73,8 +73,9 @@ type Drain struct {
 
 	// Outcome is empty while the drain runs; EndedAt, StillStopping and EndIndex are set
 	// with it.
-	Outcome       string
-	EndedAt       Time
+	Outcome string
+	EndedAt Time
+	// StillStopping never changes. Unconfirmed contains these allocations until they end.
 	StillStopping int
 	// VolumesLeft are the volumes that allocations which had to leave still had on the node when the
 	// drain ended, or null.
@@ -121,8 +122,8 @@ type DrainProgress struct {
 	Left DrainStages
 	// Ignored counts the allocations that stay by request.
 	Ignored int
-	// Unconfirmed counts the allocations whose end nothing confirms: the record of the drain would
-	// count them if the drain ended now.
+	// Unconfirmed counts the allocations whose end nothing confirms and for which the drain does not
+	// wait. The record of the drain would count them, and those in Left, if the drain ended now.
 	Unconfirmed int
 	// Waiting counts the allocations still on the node by reason. Reasons without any
 	// are left out.

@@ -113,7 +113,7 @@ type awayNode struct {
 const stopAfter = 8 * time.Second
 
 // recordOf returns the record of the node's drain. If the drain has ended, the record must count each allocation
-// of which a process lives: as unconfirmed, or as stopping at the end. The drain is then not complete.
+// of which a process lives as unconfirmed. The drain is then not complete.
 func recordOf(s *site, n *awayNode) *wire.Drain {
 	s.t.Helper()
 	record := s.drainOf(n.id)
@@ -124,8 +124,7 @@ func recordOf(s *site, n *awayNode) *wire.Drain {
 	counted := fmt.Sprintf("%s: %v live, the record is %+v", n.name, live, record)
 	must.NotEq(s.t, "complete", record.Outcome, must.Sprint(counted))
 	must.Eq(s.t, len(record.UnconfirmedAllocs), record.Unconfirmed, must.Sprint(counted))
-	uncounted := slices.DeleteFunc(live, func(id string) bool { return slices.Contains(record.UnconfirmedAllocs, id) })
-	must.LessEq(s.t, record.StillStopping, len(uncounted), must.Sprint(counted))
+	must.SliceContainsSubset(s.t, record.UnconfirmedAllocs, live, must.Sprint(counted))
 	return record
 }
 
@@ -232,7 +231,8 @@ func TestNode_drainedWhileAway(t *testing.T) {
 }
 
 // drainAway drains the nodes and waits for the ends of the drains: nothing is confirmed. After a deadline a drain
-// does not wait for the loss of what still stops on a node that is down.
+// does not wait for the loss of what still stops on a node that is down. Bug: the record then counted it as still
+// stopping only, for ever.
 func drainAway(s *site, nodes []*awayNode) {
 	s.t.Helper()
 	for _, n := range nodes {
@@ -246,7 +246,7 @@ func drainAway(s *site, nodes []*awayNode) {
 			return record.Outcome != ""
 		})
 		must.NotEq(s.t, "complete", record.Outcome)
-		must.Eq(s.t, len(n.allocs), record.Unconfirmed+record.StillStopping)
+		must.Eq(s.t, len(n.allocs), record.Unconfirmed)
 		if n.deadline == 0 {
 			must.Eq(s.t, "unconfirmed", record.Outcome)
 			must.Zero(s.t, record.StillStopping)
@@ -269,9 +269,9 @@ func awaitReturn(s *site, n *awayNode) {
 		must.SliceEmpty(s.t, groups(s.t, id))
 	}
 	must.SliceEmpty(s.t, alive(s.t, n.allocs))
+	must.False(s.t, s.drainOf(n.id).ConfirmedAt.IsZero())
 	if n.deadline == 0 {
 		must.Eq(s.t, "unconfirmed", s.drainOf(n.id).Outcome)
-		must.False(s.t, s.drainOf(n.id).ConfirmedAt.IsZero())
 	}
 	s.end(n.realNode)
 }

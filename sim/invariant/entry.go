@@ -107,10 +107,10 @@ func (t *rowIDs) addEvalsOf(before *statestore.Snapshot, jobs ...cluster.JobKey)
 	}
 }
 
-// confirmedNodes returns the nodes of unconfirmed allocations that clients report.
+// confirmedNodes returns the nodes of allocations that may run and that clients report.
 func confirmedNodes(before *statestore.Snapshot, reports []cluster.AllocReport) (nodes []cluster.NodeID) {
 	for _, r := range reports {
-		if a := before.Alloc(r.Alloc); a != nil && opinion.Unconfirmed(a) {
+		if a := before.Alloc(r.Alloc); a != nil && opinion.MayRun(a) {
 			nodes = append(nodes, a.NodeID)
 		}
 	}

@@ -23,6 +23,31 @@ func Unconfirmed(a *cluster.Allocation) bool {
 	return a.ClientStatus == "lost" && a.ConfirmedAt.IsZero()
 }
 
+// MayRun reports whether the tasks of an allocation may run: its client has not reported the end, and
+// nothing confirms it.
+func MayRun(a *cluster.Allocation) bool { return Live(a) || Unconfirmed(a) }
+
+// Counted reports whether the record of an ended drain counts an allocation of its node as unconfirmed:
+// it had to leave, its tasks might run at the end of the drain, and they may run now. A cancelled drain
+// made only those leave that it had marked and that stop. If the drain ignores system jobs, a storage
+// plugin had to leave if the drain marked it. Both hold only for what was not lost at the end.
+func Counted(a *cluster.Allocation, record *cluster.Drain) bool {
+	if a.NodeID != record.NodeID || LostByRequest(a, record) || !MayRun(a) || a.CreateIndex > record.EndIndex {
+		return false
+	}
+	t := a.DesiredTransition
+	marked := t.Migrate && t.Drain == record.ID
+	switch lostThen := Unconfirmed(a) && a.AllocModifyIndex <= record.EndIndex; {
+	case lostThen:
+		return true
+	case record.Outcome == "cancelled":
+		return marked && Stopping(a)
+	case record.Strategy.IgnoreSystemJobs && StageOf(a) == Plugin:
+		return marked
+	}
+	return true
+}
+
 // LostByRequest reports whether the drain leaves a lost allocation on its node by request: it is
 // one of a system job. A plugin serves no lost allocation.
 func LostByRequest(a *cluster.Allocation, d *cluster.Drain) bool {

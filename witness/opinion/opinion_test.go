@@ -40,9 +40,23 @@ func TestOpinion_agreesWithPackageCluster(t *testing.T) {
 		must.Eq(t, epoch.Add(a.StopTimeOn(n)), opinion.StoppedBy(a, n, epoch))
 		must.Eq(t, a.Unconfirmed(), opinion.Unconfirmed(a))
 		must.Eq(t, cluster.ConfirmableAt(a, n), opinion.StoppedByItself(a, n))
+		checkCounted(t, rng, a)
 		checkPace(t, rng, a)
 		checkDrain(t, rng, n, a)
 	}
+}
+
+// checkCounted compares what the record of an ended drain counts as unconfirmed.
+func checkCounted(t *testing.T, rng *rand.Rand, a *cluster.Allocation) {
+	t.Helper()
+	record := &cluster.Drain{ID: "d1", NodeID: a.NodeID, EndIndex: 5, Outcome: pick(rng, cluster.OutcomeCancelled, cluster.OutcomeForced)}
+	record.Strategy.IgnoreSystemJobs = rng.IntN(2) == 0
+	row := a.Copy()
+	row.CreateIndex, row.AllocModifyIndex = pick[uint64](rng, 4, 5, 6), pick[uint64](rng, 4, 5, 6)
+	row.DesiredTransition.Drain = pick[cluster.DrainID](rng, "d1", "d2")
+	must.Eq(t, record.CountsUnconfirmed(row), opinion.Counted(row, record), must.Sprintf("%+v", row))
+	record.NodeID = "another"
+	must.False(t, record.CountsUnconfirmed(row) || opinion.Counted(row, record))
 }
 
 func checkPace(t *testing.T, rng *rand.Rand, a *cluster.Allocation) {

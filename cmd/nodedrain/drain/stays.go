@@ -71,7 +71,7 @@ func (f *Follower) emptyText() string {
 	if stay != "" {
 		none, all = "No other allocations are left on node %q", "All other allocations on node %q have stopped"
 	}
-	n := f.unconfirmed().count()
+	n := f.countNow()
 	switch silent := f.status != "" && f.status != string(cluster.NodeReady); {
 	case n > 0:
 		return fmt.Sprintf(none+", but nothing confirms the end of %s%s", f.Node, cli.Count(n, "allocation"), stay)

@@ -17,8 +17,8 @@ import (
 type Unconfirmed struct {
 	// record is the record that counts allocations, or nil.
 	record *wire.Drain
-	// later are those that the record does not count, by id: they were lost after its end, or the servers
-	// have no contact with their node and may give them up later.
+	// later are those that no record counts, by id: they are lost, or the servers have no contact with their
+	// node and may give them up later. A record counts all of its drain, except below cluster version 8.
 	later []*wire.Allocation
 	// allocs are the allocations of the node by id, as far as they were read.
 	allocs map[string]*wire.Allocation
@@ -29,23 +29,51 @@ type Unconfirmed struct {
 // UnconfirmedIn returns those that the record of an ended drain counts.
 func UnconfirmedIn(record *wire.Drain) Unconfirmed { return Unconfirmed{record: record} }
 
-// unconfirmed returns those of the drain. A cancelled drain moves no allocations, so only its record counts.
+// unconfirmed returns those of the drain.
 func (f *Follower) unconfirmed() Unconfirmed {
 	u := Unconfirmed{record: f.record, allocs: f.allocs}
 	gone := f.record != nil && f.record.Outcome == string(cluster.OutcomeNodeGone)
 	u.Connected = !gone && (f.status == string(cluster.NodeReady) || f.status == string(cluster.NodeInitializing))
+	if !f.counted() {
+		u.later = f.givenUp()
+	}
+	return u
+}
+
+// counted reports whether the record of the ended drain has counted unconfirmed allocations.
+func (f *Follower) counted() bool {
+	return f.record != nil && (f.record.Unconfirmed > 0 || !f.record.ConfirmedAt.IsZero())
+}
+
+// givenUp returns the allocations on the node that the servers have given up, or may give up later, by id, and
+// whose end nothing confirms. A cancelled drain moves no allocations, so only its record counts.
+func (f *Follower) givenUp() (rows []*wire.Allocation) {
 	if !f.DrainEnded || f.cancelled {
-		return u
+		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.allocs)) {
 		a := f.allocs[id]
-		before := f.record != nil && a.AllocModifyIndex <= f.record.EndIndex // the record counts it or its end is confirmed
-		lost := a.ClientStatus == string(cluster.ClientLost) && a.ConfirmedAt.IsZero() && !before
+		confirmed := f.record != nil && !f.counted() && a.AllocModifyIndex <= f.record.EndIndex // at the end of the drain
+		lost := a.ClientStatus == string(cluster.ClientLost) && a.ConfirmedAt.IsZero() && !confirmed
 		if (lost || a.ClientStatus == string(cluster.ClientUnknown)) && !f.Stays(a) {
-			u.later = append(u.later, a)
+			rows = append(rows, a)
 		}
 	}
-	return u
+	return rows
+}
+
+// countNow counts the unconfirmed allocations when no other is left on the node. The record is as old as the
+// end of the drain, and some that it counts may have stopped since.
+func (f *Follower) countNow() int {
+	rows := len(f.givenUp())
+	if !f.counted() {
+		return rows
+	}
+	u := f.unconfirmed()
+	if unlisted := u.unlisted(); unlisted != nil {
+		rows += unlisted.Count
+	}
+	return min(f.record.Unconfirmed, rows+u.purged())
 }
 
 // Unconfirmed returns the allocations whose end nothing confirms now. It works after [Monitor.Run].

@@ -55,12 +55,17 @@ func TestFollower_unconfirmed(t *testing.T) {
 		},
 		"lost after the end": {
 			[]*wire.Allocation{lostAlloc("a1", "service", 10, time.Time{}), lostAlloc("a2", "service", 30, time.Time{})},
-			names(1, "a1"),
+			names(2, "a1", "a2"),
 			false,
 			`No allocations are left on node "n1", but nothing confirms the end of 2 allocations`,
 			[]string{"Unconfirmed: allocation a1 of job.web", "Unconfirmed: allocation a2 of job.web"},
 		},
-		"unknown at the deadline": { // the record counts it as still stopping
+		"unknown at the deadline": {
+			observed("a1 service stop unknown"), names(1, "a1"), false,
+			`No allocations are left on node "n1", but nothing confirms the end of 1 allocation`,
+			[]string{"Unconfirmed: allocation a1 of job.web"},
+		},
+		"unknown at the deadline, below cluster version 8": {
 			observed("a1 service stop unknown"), &wire.Drain{Outcome: "deadline reached", EndIndex: 20, StillStopping: 1}, false,
 			`No allocations are left on node "n1", but nothing confirms the end of 1 allocation`,
 			[]string{"Unconfirmed: allocation a1 of job.web"},
@@ -84,6 +89,25 @@ func TestFollower_unconfirmed(t *testing.T) {
 		must.Eq(t, test.lines, f.unconfirmed().Lines(), must.Sprint(name))
 		must.Eq(t, len(test.lines) > 0, f.unconfirmed().Any(), must.Sprint(name))
 	}
+}
+
+// The record is as old as the end of the drain. The text about an empty node does not count what has stopped
+// since, and the command reads the record again.
+func TestFollower_unconfirmedAtTheEndOnly(t *testing.T) {
+	t.Parallel()
+	f := Follower{Node: "n1"}
+	f.updateNode(drainingNode(time.Hour), nil)
+	f.updateAllocs(append(observed("a1 service stop running"), observed("a2 service stop running")...))
+	record := &wire.Drain{ID: "d1", Outcome: "deadline reached", EndIndex: 20, StillStopping: 2, Unconfirmed: 2, UnconfirmedAllocs: []string{"a1", "a2"}}
+	f.updateNode(&wire.Node{ID: "n1"}, record)
+	must.False(t, f.over())
+	events := texts(f.updateAllocs(append(observed("a1 service stop complete"), observed("a2 service stop complete")...)))
+	must.Eq(t, `All allocations on node "n1" have stopped`, events[len(events)-1])
+
+	events = texts(f.updateAllocs(append(observed("a1 service stop complete"), lostAlloc("a2", "service", 30, time.Time{}))))
+	must.SliceEmpty(t, events[1:], must.Sprint("the node was empty before"))
+	f.emptied = false
+	must.Eq(t, []string{`No allocations are left on node "n1", but nothing confirms the end of 1 allocation`}, texts(f.empty()))
 }
 
 // A cancelled drain waits for nothing: only its record counts.

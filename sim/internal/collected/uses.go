@@ -57,10 +57,10 @@ func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
 }
 
 // counted reports whether the record of an ended drain of its node may count a lost allocation: the
-// record counts some, and the allocation was lost when the drain ended.
+// record counts some, and the allocation had not ended for certain when the drain ended.
 func counted(s *statestore.Snapshot, a *cluster.Allocation) bool {
 	for d := range s.DrainsByNode(a.NodeID) {
-		if d.Unconfirmed != nil && d.Unconfirmed.Count > 0 && !opinion.LostByRequest(a, d) && a.AllocModifyIndex <= d.EndIndex {
+		if d.Unconfirmed != nil && d.Unconfirmed.Count > 0 && opinion.Counted(a, d) {
 			return true
 		}
 	}

@@ -2,6 +2,8 @@ package ended
 
 import (
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -13,12 +15,15 @@ import (
 
 // The checks of this package.
 const (
-	RunsAfterEnd     invariant.Check = "G5 complete while it runs"  // a task runs on the node of a complete drain
-	RunsAfterConfirm invariant.Check = "G5 confirmed while it runs" // time confirmed the end of an allocation whose task runs
+	RunsAfterEnd     invariant.Check = "G5 complete while it runs"    // a task runs on the node of a complete drain
+	RunsAfterConfirm invariant.Check = "G5 confirmed while it runs"   // time confirmed the end of an allocation whose task runs
+	RunsUncounted    invariant.Check = "G5 not counted while it runs" // the record of a drain counts fewer allocations than run
 )
 
 // Checks returns all checks.
-func Checks() []invariant.Check { return []invariant.Check{RunsAfterEnd, RunsAfterConfirm} }
+func Checks() []invariant.Check {
+	return []invariant.Check{RunsAfterEnd, RunsAfterConfirm, RunsUncounted}
+}
 
 // maxViolations is the largest number of violations that a judge keeps.
 const maxViolations = 20
@@ -40,6 +45,9 @@ type Judge struct {
 	options Options
 	// had are the allocations that the node of a running drain had at its beginning.
 	had map[cluster.DrainID][]*cluster.Allocation
+	// left are the allocations that ran at the end of a drain and had to leave, until its record counts
+	// none.
+	left map[cluster.DrainID][]cluster.AllocID
 	// untrue are the allocations that a scenario ended in the state only, or whose end an operator has
 	// confirmed.
 	untrue map[cluster.AllocID]bool
@@ -49,7 +57,9 @@ type Judge struct {
 
 // New returns a judge of a run that has not started.
 func New(o Options) *Judge {
-	return &Judge{options: o, had: map[cluster.DrainID][]*cluster.Allocation{}, untrue: map[cluster.AllocID]bool{}}
+	return &Judge{
+		options: o, had: map[cluster.DrainID][]*cluster.Allocation{}, left: map[cluster.DrainID][]cluster.AllocID{}, untrue: map[cluster.AllocID]bool{},
+	}
 }
 
 // ClockSet records how far the clock of a server is ahead.
@@ -76,6 +86,9 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	}
 	for _, id := range confirmedNodes(a) {
 		j.confirmed(now, a, id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.left)) {
+		j.counted(now, a, id)
 	}
 }
 
@@ -111,22 +124,47 @@ func (j *Judge) ended(now time.Time, a shims.Applied, id cluster.DrainID) {
 		rows[row.ID] = row
 	}
 	delete(j.had, id)
-	if record.Outcome != cluster.OutcomeComplete || j.options.Marked {
+	counts := a.Before.ClusterVersion() >= opinion.CountsUnconfirmed
+	complete := record.Outcome == cluster.OutcomeComplete && !j.options.Marked
+	for alloc := range j.options.Lives(record.NodeID) {
+		why, row := "a task of the allocation runs", rows[alloc]
+		switch {
+		case j.untrue[alloc]:
+			continue
+		case row == nil && j.options.Real && counts:
+			why += ", of which the servers have no row"
+		case row == nil || j.skewed && isConfirmed(a.After, alloc) || opinion.Excluded(row, record, a.Before.AllocsByNode(record.NodeID), a.Before):
+			continue
+		}
+		plugin := row != nil && record.Strategy.IgnoreSystemJobs && opinion.StageOf(row) == opinion.Plugin
+		if complete {
+			j.Add(maxViolations, RunsAfterEnd, invariant.Violation{At: now, Drain: id, Node: record.NodeID, Alloc: alloc}, "the drain is complete, and %s", why)
+		} else if counts && !plugin {
+			j.left[id] = append(j.left[id], alloc)
+		}
+	}
+	if left := len(j.left[id]); left > record.CountUnconfirmed() {
+		j.Add(maxViolations, RunsUncounted, invariant.Violation{At: now, Drain: id, Node: record.NodeID},
+			"the drain ended as %q, and tasks of %d allocations run, but its record counts %d", record.Outcome, left, record.CountUnconfirmed())
+		delete(j.left, id)
+	}
+}
+
+// counted judges the record of an ended drain that left allocations, when it counts none of them.
+func (j *Judge) counted(now time.Time, a shims.Applied, id cluster.DrainID) {
+	record := a.After.DrainRecord(id)
+	if record != nil && record.CountUnconfirmed() > 0 {
 		return
 	}
-	for alloc := range j.options.Lives(record.NodeID) {
-		row := rows[alloc]
-		if row == nil && !j.untrue[alloc] && j.options.Real && a.Before.ClusterVersion() >= opinion.CountsUnconfirmed {
-			j.Add(maxViolations, RunsAfterEnd, invariant.Violation{At: now, Drain: id, Node: record.NodeID, Alloc: alloc},
-				"the drain is complete, and a task of the allocation runs, of which the servers have no row")
-			continue
+	if record != nil && record.Unconfirmed.ConfirmedBy == "" && !j.skewed {
+		for alloc := range j.options.Lives(record.NodeID) {
+			if slices.Contains(j.left[id], alloc) && !j.untrue[alloc] {
+				j.Add(maxViolations, RunsUncounted, invariant.Violation{At: now, Drain: id, Node: record.NodeID, Alloc: alloc},
+					"the record of the drain counts no allocation, and a task of the allocation runs")
+			}
 		}
-		if row == nil || j.untrue[alloc] || j.skewed && isConfirmed(a.After, alloc) || opinion.Excluded(row, record, a.Before.AllocsByNode(record.NodeID), a.Before) {
-			continue
-		}
-		j.Add(maxViolations, RunsAfterEnd, invariant.Violation{At: now, Drain: id, Node: record.NodeID, Alloc: alloc},
-			"the drain is complete, and a task of the allocation runs")
 	}
+	delete(j.left, id)
 }
 
 // byOperator records the allocations that an operator confirms with a drain.

@@ -66,6 +66,17 @@ func (h *history) lost() {
 	h.Must(&shims.ApplyPlan{Plan: cluster.Plan{At: h.now, Eval: e, SnapshotIndex: h.Index, Stops: []cluster.PlanStop{{Alloc: "a1", Lost: true}}}})
 }
 
+// forced ends a forced drain of a node that the servers do not reach.
+func (h *history) forced(ids ...cluster.AllocID) {
+	h.Must(&shims.NodeUpdateStatus{At: h.now, Node: "n1", Status: cluster.NodeDown})
+	h.Drain("n1", &cluster.DrainSpec{Deadline: -1})
+	for _, id := range ids {
+		class := map[cluster.AllocID]cluster.MarkClass{"a1": cluster.MarkForced, "s1": cluster.MarkStage}[id]
+		must.SliceEmpty(h, h.Mark(class, id).Refused, must.Sprint(id))
+	}
+	must.Len(h, 1, h.Complete("n1").Ended)
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -94,7 +105,7 @@ func TestJudge(t *testing.T) {
 			h.Drain("n1", &cluster.DrainSpec{})
 			h.ended("a1", "s1")
 			h.Complete("n1")
-		}},
+		}, want: []invariant.Check{ended.RunsUncounted}},
 		"a scenario ended it": {play: func(h *history) {
 			h.Drain("n1", &cluster.DrainSpec{})
 			h.judge.Untrue([]cluster.AllocReport{{Alloc: "a1"}})
@@ -105,9 +116,29 @@ func TestJudge(t *testing.T) {
 		"an unconfirmed drain": {play: func(h *history) {
 			h.lost()
 			h.ended("s1")
+			h.lives = []cluster.AllocID{"a1"}
 			h.Drain("n1", &cluster.DrainSpec{})
 			h.Complete("n1")
 			must.Eq(h, cluster.OutcomeUnconfirmed, slices.Collect(h.State().Drains())[0].Outcome)
+		}},
+		"a forced drain of a silent node": {play: func(h *history) {
+			h.forced("a1", "s1")
+			h.lives = nil
+			h.ended("a1", "s1")
+		}},
+		"a forced drain whose record counts too few": {play: func(h *history) {
+			h.ended("a1")
+			h.forced("s1")
+		}, want: []invariant.Check{ended.RunsUncounted}},
+		"a forced drain whose record counts none while a task runs": {play: func(h *history) {
+			h.forced("a1", "s1")
+			h.ended("a1", "s1")
+		}, want: []invariant.Check{ended.RunsUncounted, ended.RunsUncounted}},
+		"a forced drain that an operator confirms": {play: func(h *history) {
+			h.forced("a1", "s1")
+			for d := range h.State().Drains() {
+				h.Must(&shims.ConfirmDrain{At: h.now, Drain: d.ID, By: "ada"})
+			}
 		}},
 		"its row was deleted during the drain, and not counted": {play: func(h *history) {
 			h.ended("a1", "s1")
@@ -144,13 +175,13 @@ func TestJudge(t *testing.T) {
 		"an operator confirms": {play: func(h *history) {
 			h.lost()
 			h.ended("s1")
+			h.lives = []cluster.AllocID{"a1"}
 			h.Drain("n1", &cluster.DrainSpec{})
 			h.Complete("n1")
 			for d := range h.State().Drains() {
 				h.Must(&shims.ConfirmDrain{At: h.now, Drain: d.ID, By: "ada"})
 			}
 			h.Drain("n1", &cluster.DrainSpec{})
-			h.lives = []cluster.AllocID{"a1"}
 			h.Complete("n1") // complete
 		}},
 		"time confirms before the end of the drain by a wrong clock": {play: func(h *history) {
