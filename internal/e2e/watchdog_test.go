@@ -63,6 +63,11 @@ func startQuickAt(t *testing.T, host string, grace time.Duration) *site {
 	s.config.Address = s.address
 	s.api, err = api.NewClient(&s.config)
 	must.NoError(t, err)
+	t.Cleanup(func() { // before the end of the server
+		if t.Failed() {
+			s.logState()
+		}
+	})
 	return s
 }
 
