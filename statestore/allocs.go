@@ -58,7 +58,8 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 			continue
 		}
 		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed {
-			ended = append(ended, confirmation{a, r.At})
+			// Not a: an earlier report of the entry may have begun the edit that this one continues.
+			ended = append(ended, confirmation{t.rows.state().Alloc(r.Alloc), r.At})
 		}
 		c := edits.edit(a, r.At.UTC())
 		c.AwaySince = time.Time{}

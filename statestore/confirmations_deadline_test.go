@@ -53,6 +53,15 @@ func TestUnconfirmed_StillStopping(t *testing.T) {
 			w.write(func(x *statestore.Txn) { must.SliceEmpty(w.t, x.DeleteNodes([]cluster.NodeID{"n1"}, w.now)) })
 			w.confirm("d1")
 		}, []int{3, 0}},
+		"one entry reports first that they run and then that they have ended": {func(w *world) {
+			var reports []cluster.AllocReport
+			for _, status := range []cluster.ClientStatus{cluster.ClientRunning, cluster.ClientComplete} {
+				for _, id := range []cluster.AllocID{"b", "c"} {
+					reports = append(reports, cluster.AllocReport{Alloc: id, Node: "n1", ClientStatus: status, At: w.now})
+				}
+			}
+			w.reports(reports...)
+		}, []int{1}},
 		"another allocation of the node ends": {func(w *world) {
 			w.place(w.snap().Job(lostJob(0).Key()), "n1", nil, "later")
 			w.report(cluster.ClientComplete, "later")
