@@ -148,7 +148,10 @@ func (j *tasks) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 	}
 	c := causeless{process: p.Identity, alloc: id, sick: j.devices.deviceIsSick(n, p), until: j.now.Add(saveWait), life: j.lives}
 	if watchdog { // it saves no records
-		j.noCause(n, c)
+		// A client without a record of the allocation does not pass its contacts on, so they are not known here.
+		if !a.lost {
+			j.noCause(n, c)
+		}
 		return
 	}
 	j.causeless = append(j.causeless, c)
