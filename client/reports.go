@@ -135,7 +135,12 @@ func (a *allocRunner) reportable() bool {
 // inRow reports whether the row of the servers contains everything in the report.
 func inRow(row *cluster.Allocation, r cluster.AllocReport) bool {
 	return r.ClientStatus == row.ClientStatus && r.ClientDescription == row.ClientDescription && r.TaskStates.Equal(row.TaskStates) &&
-		r.VolumeHolds.Bounded().Equal(row.VolumeHolds) && (r.Healthy == nil || agrees(row, *r.Healthy))
+		r.VolumeHolds.Bounded().Equal(row.VolumeHolds) && sameMove(r.DataIn, row.DataIn) && sameMove(r.DataOut, row.DataOut) && (r.Healthy == nil || agrees(row, *r.Healthy))
+}
+
+// sameMove reports whether the row of the servers contains a reported move of data.
+func sameMove(reported, row *cluster.DataMove) bool {
+	return reported == nil || reported.StateOf() == row.StateOf() && reported.Bytes == row.Bytes
 }
 
 // agrees reports whether the row of the servers contains the verdict.

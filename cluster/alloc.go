@@ -64,6 +64,12 @@ type Allocation struct {
 	// on its node, or nil. They are shared and never written to.
 	VolumeHolds *VolumeHolds `codec:",omitempty"`
 
+	// DataIn is the move of an ephemeral disk's data into this allocation, by the reports of its client.
+	// DataOut is the move out of this allocation: its client keeps the data, until a report of the
+	// replacement's client, or its own, ends the move. Either is nil without a move.
+	DataIn  *DataMove `codec:",omitempty"`
+	DataOut *DataMove `codec:",omitempty"`
+
 	// PreviousAllocation is the allocation this one replaces, or empty.
 	PreviousAllocation AllocID
 	// NextAllocation is the replacement, or empty.
@@ -248,14 +254,15 @@ func (a *Allocation) Progress() Progress {
 }
 
 // Bare returns a copy without the fields that only describe writes: descriptions, states of tasks,
-// AwaySince, and the times and indexes of the last write and verdict. No decision reads them. It keeps
-// DeploymentStatus.UnhealthySince. The copy shares Job and DeploymentStatus.Healthy with a.
+// AwaySince, the progress of copies of data, and the times and indexes of the last write and verdict. No
+// decision reads them. It keeps DeploymentStatus.UnhealthySince. The copy shares Job and DeploymentStatus.Healthy with a.
 func (a *Allocation) Bare() *Allocation {
 	c := *a
 	c.DesiredDescription, c.ClientDescription = "", ""
 	c.TaskStates = nil
 	c.AwaySince = time.Time{}
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = time.Time{}, 0, 0
+	c.DataIn, c.DataOut = a.DataIn.bare(), a.DataOut.bare()
 	if d := a.DeploymentStatus; d != nil {
 		c.DeploymentStatus = &DeploymentStatus{Healthy: d.Healthy, UnhealthySince: d.UnhealthySince, Canary: d.Canary}
 	}
@@ -266,7 +273,8 @@ func (a *Allocation) Bare() *Allocation {
 // for equal allocations whose times have different locations.
 func (a *Allocation) EqualForDecisions(o *Allocation) bool {
 	if a.HasVerdict() != o.HasVerdict() || a.JudgedHealthy() != o.JudgedHealthy() || a.Canary() != o.Canary() ||
-		(a.DeploymentStatus == nil) != (o.DeploymentStatus == nil) || a.unhealthySince() != o.unhealthySince() {
+		(a.DeploymentStatus == nil) != (o.DeploymentStatus == nil) || a.unhealthySince() != o.unhealthySince() ||
+		!a.DataIn.sameForDecisions(o.DataIn) || !a.DataOut.sameForDecisions(o.DataOut) {
 		return false
 	}
 	c := *a
@@ -275,6 +283,7 @@ func (a *Allocation) EqualForDecisions(o *Allocation) bool {
 	c.AwaySince = o.AwaySince
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = o.ModifyTime, o.ModifyIndex, o.AllocModifyIndex
 	c.DeploymentStatus = o.DeploymentStatus
+	c.DataIn, c.DataOut = o.DataIn, o.DataOut
 	return c == *o
 }
 
@@ -297,13 +306,24 @@ func (a *Allocation) NeededVersion() Version {
 	if !a.AwaySince.IsZero() || !a.ConfirmedAt.IsZero() || !a.unhealthySince().IsZero() {
 		needed = max(needed, VersionOfConfirmation)
 	}
+	if a.DataIn != nil || a.DataOut != nil {
+		needed = max(needed, VersionOfData)
+	}
 	return needed
 }
 
-// DueAt is the time by which a health verdict should exist.
+// DueAt is the time by which a health verdict should exist. The deadline counts from the end of the wait
+// for data. During this wait DueAt is in the year 9999: the end of the wait is a write.
 func (a *Allocation) DueAt(p Pace, grace time.Duration) time.Time {
+	began := a.CreateTime
+	switch {
+	case a.DataIn.Pending():
+		return time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+	case a.DataIn != nil && a.DataIn.EndedAt.After(began):
+		began = a.DataIn.EndedAt
+	}
 	// Added one by one: the sum of two durations may wrap around.
-	return a.CreateTime.Add(p.HealthyDeadline).Add(grace)
+	return began.Add(p.HealthyDeadline).Add(grace)
 }
 
 // StopTime is how long the allocation may take to stop after the request to stop.
@@ -315,8 +335,8 @@ func (a *Allocation) StopTime() time.Duration {
 	return g.StopTime()
 }
 
-// Copy returns a copy that shares only Job, Devices, TaskStates and VolumeHolds with a: these are never
-// written to.
+// Copy returns a copy that shares only Job, Devices, TaskStates, VolumeHolds, DataIn and DataOut with a:
+// these are never written to.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {
 		return nil
@@ -365,6 +385,11 @@ type AllocReport struct {
 	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on its node.
 	// Nil means no report, and those of the last report stay. Without volumes it means that none is left.
 	VolumeHolds *VolumeHolds `codec:",omitempty"`
+	// DataIn is the move of data into the allocation, or nil without one. The servers set its EndedAt.
+	DataIn *DataMove `codec:",omitempty"`
+	// DataOut is [DataKept] in the report that ends an allocation whose data a replacement may take, and
+	// [DataGivenUp] when the client keeps the data no longer. Nil means no report.
+	DataOut *DataMove `codec:",omitempty"`
 	// Healthy is the verdict on the allocation's health, or nil while there is
 	// none. A verdict is not taken back, but may be followed by the other one.
 	Healthy *bool
@@ -377,6 +402,8 @@ type AllocReport struct {
 // NeededVersion is the lowest cluster version that has all fields of the report.
 func (r *AllocReport) NeededVersion() Version {
 	switch {
+	case r.DataIn != nil || r.DataOut != nil:
+		return VersionOfData
 	case r.VolumeHolds != nil:
 		return VersionOfVolumes
 	case r.TaskStates != nil:

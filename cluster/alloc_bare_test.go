@@ -17,13 +17,18 @@ var leftOut = map[string]bool{
 	"DesiredDescription": true, "ClientDescription": true, "ModifyTime": true, "ModifyIndex": true, "AllocModifyIndex": true,
 	"TaskStates": true, "AwaySince": true,
 	"DeploymentStatus.Timestamp": true, "DeploymentStatus.ModifyIndex": true,
+	"DataIn.Why": true, "DataIn.Bytes": true, "DataIn.Skipped": true, "DataIn.StartedAt": true,
+	"DataOut.Why": true, "DataOut.Bytes": true, "DataOut.Skipped": true, "DataOut.StartedAt": true,
 }
 
 func TestAllocation_Bare(t *testing.T) {
 	t.Parallel()
 	full := func() *cluster.Allocation {
 		healthy := true
-		return &cluster.Allocation{DeploymentStatus: &cluster.DeploymentStatus{Healthy: &healthy}}
+		return &cluster.Allocation{
+			DeploymentStatus: &cluster.DeploymentStatus{Healthy: &healthy},
+			DataIn:           &cluster.DataMove{}, DataOut: &cluster.DataMove{},
+		}
 	}
 	must.Eq(t, full(), full().Bare())
 	must.Eq(t, &cluster.Allocation{}, (&cluster.Allocation{}).Bare())
@@ -55,7 +60,7 @@ func fieldsOf(s reflect.Type) map[string]func(reflect.Value) {
 	for i := range s.NumField() {
 		f := s.Field(i)
 		inner := f.Type
-		if inner == reflect.TypeFor[*cluster.DeploymentStatus]() {
+		if inner == reflect.TypeFor[*cluster.DeploymentStatus]() || inner == reflect.TypeFor[*cluster.DataMove]() {
 			inner = inner.Elem()
 		}
 		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() {

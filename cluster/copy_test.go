@@ -30,7 +30,7 @@ func TestCopy_sharesNothing(t *testing.T) {
 	t.Run("unlisted allocations", func(t *testing.T) { checkCopy(t, (*cluster.UnlistedAllocs).Copy) })
 	t.Run("task states", func(t *testing.T) { checkCopy(t, (*cluster.TaskStates).Copy) })
 	t.Run("allocation", func(t *testing.T) {
-		checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".Devices", ".TaskStates", ".VolumeHolds")
+		checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".Devices", ".TaskStates", ".VolumeHolds", ".DataIn", ".DataOut")
 	})
 	t.Run("deployment status", func(t *testing.T) { checkCopy(t, (*cluster.DeploymentStatus).Copy) })
 	t.Run("evaluation", func(t *testing.T) { checkCopy(t, (*cluster.Evaluation).Copy) })

@@ -28,6 +28,9 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
 			return cluster.VersionOfConfirmation
 		}
+		if strings.Contains(path, ".Data") {
+			return cluster.VersionOfData
+		}
 		return cluster.VersionOfDrivers
 	}
 	tagged := map[string]bool{}
@@ -48,7 +51,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 62, tagged)
+	must.MapLen(t, 66, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

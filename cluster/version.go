@@ -27,12 +27,13 @@ import (
 //	   that appends an event to a node. The status disconnected of nodes whose allocations are
 //	   awaited, and what the scheduler does when such a node returns. A purge that keeps the
 //	   allocations that may run, with its time
+//	9  the moves of the data of ephemeral disks
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
 const (
 	MinVersion Version = 1
-	MaxVersion Version = 8
+	MaxVersion Version = 9
 )
 
 // VersionOfDrivers is the first cluster version with the fields of real clients.
@@ -50,6 +51,9 @@ const VersionOfVolumes Version = 7
 // VersionOfConfirmation is the first cluster version in which the record of a drain counts the
 // allocations whose end nothing confirms.
 const VersionOfConfirmation Version = 8
+
+// VersionOfData is the first cluster version in which the data of ephemeral disks moves.
+const VersionOfData Version = 9
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -241,6 +242,9 @@ func (r Requests) ReportAllocs(ctx context.Context, reports []cluster.AllocRepor
 	if err != nil || len(own) == 0 {
 		return w, err
 	}
+	if version < cluster.VersionOfData {
+		own = withoutData(own)
+	}
 	m := &shims.AllocClientUpdate{Reports: own}
 	if version >= cluster.VersionOfConfirmation {
 		m.At = r.Now()
@@ -256,6 +260,15 @@ func ownReports(state *statestore.Snapshot, reports []cluster.AllocReport) (own 
 		}
 	}
 	return own
+}
+
+// withoutData returns the reports as a cluster version without moves of data has them.
+func withoutData(reports []cluster.AllocReport) []cluster.AllocReport {
+	reports = slices.Clone(reports)
+	for i := range reports {
+		reports[i].DataIn, reports[i].DataOut = nil, nil
+	}
+	return reports
 }
 
 // RegisterVolume registers a volume, or changes a registered one. The error describes what is wrong with the

@@ -26,10 +26,10 @@ func (m *AllocClientUpdate) check() error         { return checkEvals(m.Evals) }
 
 // needs is the highest version of the fields of the message and of its reports.
 func (m *AllocClientUpdate) needs() cluster.Version {
-	if !m.At.IsZero() {
-		return cluster.VersionOfConfirmation
-	}
 	needed := cluster.MinVersion
+	if !m.At.IsZero() {
+		needed = cluster.VersionOfConfirmation
+	}
 	for i := range m.Reports {
 		needed = max(needed, m.Reports[i].NeededVersion())
 	}

@@ -19,8 +19,8 @@ import (
 //   - its allocation is complete or failed, or is lost and the report does not have
 //     the status complete or failed.
 //
-// If the allocation is complete or failed and the report has the same status, only the volumes of
-// the report are applied, because the client continues to unmount them. The claims stay: only
+// If the allocation is complete or failed and the report has the same status, only the volumes and the
+// move of the data are applied, because the client continues to unmount volumes and may give the data up. The claims stay: only
 // [cluster.CauseNode] ends them then.
 //
 // at is the proposer's time of the entry, or zero if it has none. From [cluster.VersionOfConfirmation]
@@ -38,7 +38,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 			continue
 		}
 		if !mayReport(a, r.ClientStatus) {
-			edits.applyHolds(a, r)
+			edits.applyLate(a, r, at)
 			continue
 		}
 		verdict := newVerdict(a, r)
@@ -53,8 +53,9 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 		if r.VolumeHolds != nil {
 			holds = r.VolumeHolds.Bounded()
 		}
+		in, out := dataIn(a, r, at), dataOut(a, r, at)
 		if a.ClientStatus == r.ClientStatus && a.ClientDescription == r.ClientDescription && !verdict && states.Equal(a.TaskStates) &&
-			holds.Equal(a.VolumeHolds) {
+			holds.Equal(a.VolumeHolds) && in.Equal(a.DataIn) && out.Equal(a.DataOut) {
 			continue
 		}
 		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed {
@@ -64,6 +65,8 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 		c := edits.edit(a, r.At.UTC())
 		c.AwaySince = time.Time{}
 		c.ClientStatus, c.ClientDescription, c.TaskStates, c.VolumeHolds = r.ClientStatus, r.ClientDescription, states, holds
+		c.DataIn, c.DataOut = in, out
+		edits.endMove(c, at)
 		if verdict {
 			judge(c, r, at, t.rows.written.index)
 		}
@@ -122,14 +125,18 @@ func mayReport(a *cluster.Allocation, s cluster.ClientStatus) bool {
 	return false
 }
 
-// applyHolds applies the volumes of a report to an allocation that its client has ended. All other
-// fields, including its time, stay.
-func (e *allocEdits) applyHolds(a *cluster.Allocation, r cluster.AllocReport) {
-	if !endedByClient(a) || a.ClientStatus != r.ClientStatus || r.VolumeHolds == nil {
+// applyLate applies the volumes and the move of the data of a report to an allocation that its client
+// has ended. All other fields, including its time, stay.
+func (e *allocEdits) applyLate(a *cluster.Allocation, r cluster.AllocReport, at time.Time) {
+	if !endedByClient(a) || a.ClientStatus != r.ClientStatus {
 		return
 	}
-	if holds := r.VolumeHolds.Bounded(); !holds.Equal(a.VolumeHolds) {
+	if holds := r.VolumeHolds.Bounded(); r.VolumeHolds != nil && !holds.Equal(a.VolumeHolds) {
 		e.edit(a, a.ModifyTime).VolumeHolds = holds
+		a = e.row(a.ID)
+	}
+	if out := dataOut(a, r, at); !out.Equal(a.DataOut) {
+		e.edit(a, a.ModifyTime).DataOut = out
 	}
 }
 
@@ -151,4 +158,76 @@ func judge(a *cluster.Allocation, r cluster.AllocReport, at time.Time, index uin
 	a.DeploymentStatus.Judge(*r.Healthy, at)
 	a.DeploymentStatus.Timestamp = r.HealthyAt.UTC()
 	a.DeploymentStatus.ModifyIndex = index
+}
+
+// maxFailedCopies bounds the replacements that ended before they had the data of one allocation. The
+// next one takes the data of the allocation all the same.
+const maxFailedCopies = 64
+
+// dataIn returns the move into an allocation after a report. A move that has ended stays as it is.
+func dataIn(a *cluster.Allocation, r cluster.AllocReport, at time.Time) *cluster.DataMove {
+	if r.DataIn == nil || a.DataIn != nil && a.DataIn.State.Ended() {
+		return a.DataIn
+	}
+	return received(r.DataIn, at)
+}
+
+// dataOut returns the move out of an allocation after a report of its own client. The client may keep the
+// data when it ends the allocation, and give the data up later.
+func dataOut(a *cluster.Allocation, r cluster.AllocReport, at time.Time) *cluster.DataMove {
+	switch {
+	case r.DataOut == nil:
+		return a.DataOut
+	case a.DataOut == nil && r.DataOut.State == cluster.DataKept, a.DataOut.Kept() && r.DataOut.State == cluster.DataGivenUp:
+		return received(r.DataOut, at)
+	}
+	return a.DataOut
+}
+
+// received returns a reported move as the state stores it: with a text of bounded length and the time of
+// the entry.
+func received(m *cluster.DataMove, at time.Time) *cluster.DataMove {
+	c := *m
+	c.Why, c.EndedAt = cluster.CutText(c.Why), time.Time{}
+	if c.StartedAt = c.StartedAt.UTC(); m.StartedAt.IsZero() {
+		c.StartedAt = time.Time{}
+	}
+	if c.State.Ended() {
+		c.EndedAt = at.UTC()
+	}
+	return &c
+}
+
+// endMove writes the end of the move into an allocation to the row of the allocation whose data it is,
+// so that its client deletes the data. It ignores an end that names another allocation than one that the
+// allocation replaces.
+func (e *allocEdits) endMove(to *cluster.Allocation, at time.Time) {
+	in := to.DataIn
+	if in == nil || !in.State.Ended() || in.Peer == "" {
+		return
+	}
+	from := e.predecessor(to, in.Peer)
+	if from == nil || !from.DataOut.Kept() {
+		return
+	}
+	c := e.edit(from, from.ModifyTime)
+	c.DataOut = &cluster.DataMove{State: in.State, Peer: to.ID, Why: in.Why, Bytes: in.Bytes, Skipped: in.Skipped, StartedAt: in.StartedAt, EndedAt: at.UTC()}
+	c.AllocModifyIndex = e.rows.written.index
+}
+
+// predecessor returns the allocation with the id if the other one replaces it, or replaces one that never
+// got its data. Otherwise it returns nil.
+func (e *allocEdits) predecessor(a *cluster.Allocation, id cluster.AllocID) *cluster.Allocation {
+	for range maxFailedCopies {
+		a = e.row(a.PreviousAllocation)
+		switch {
+		case a == nil:
+			return nil
+		case a.ID == id:
+			return a
+		case a.DataIn != nil && a.DataIn.State.Ended():
+			return nil
+		}
+	}
+	return nil
 }

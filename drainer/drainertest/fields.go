@@ -31,7 +31,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.Job](), reflect.TypeFor[cluster.TaskGroup](), reflect.TypeFor[cluster.MigrateStrategy](),
 		reflect.TypeFor[cluster.EphemeralDisk](), reflect.TypeFor[cluster.Task](), reflect.TypeFor[cluster.Lifecycle](),
 		reflect.TypeFor[cluster.Allocation](), reflect.TypeFor[cluster.DesiredTransition](), reflect.TypeFor[cluster.DeploymentStatus](),
-		reflect.TypeFor[cluster.Evaluation](), reflect.TypeFor[cluster.VolumeHolds](), reflect.TypeFor[cluster.VolumeHold](),
+		reflect.TypeFor[cluster.Evaluation](), reflect.TypeFor[cluster.VolumeHolds](), reflect.TypeFor[cluster.VolumeHold](), reflect.TypeFor[cluster.DataMove](),
 		reflect.TypeFor[cluster.UnlistedAllocs](),
 	}
 }

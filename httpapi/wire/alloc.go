@@ -46,6 +46,11 @@ type Allocation struct {
 	// or nil. Ours.
 	VolumeHolds *VolumeHolds `json:",omitempty"`
 
+	// DataIn is the move of an ephemeral disk's data into the allocation, DataOut the move out of it. Either
+	// is nil without a move. Ours.
+	DataIn  *DataMove `json:",omitempty"`
+	DataOut *DataMove `json:",omitempty"`
+
 	// ControllerCalls are the calls of controllers for volumes of the allocation on its node that fail. Only
 	// the answer for one allocation has them. Ours.
 	ControllerCalls []ControllerCall `json:",omitempty"`
@@ -249,6 +254,7 @@ func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 		DesiredTransition: newDesiredTransition(a.DesiredTransition), StoppedAt: NewTime(a.StoppedAt),
 		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), ConfirmedAt: NewTime(a.ConfirmedAt),
 		TaskStates: taskStates(a), VolumeHolds: newVolumeHolds(a.VolumeHolds),
+		DataIn: newDataMove(a.DataIn), DataOut: newDataMove(a.DataOut),
 		DeploymentID: string(a.DeploymentID), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
 		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, AllocModifyIndex: a.AllocModifyIndex,
@@ -374,4 +380,16 @@ type AllocStopResponse struct {
 	// EvalID is the evaluation that replaces the allocation.
 	EvalID string
 	Index  uint64
+}
+
+// IDs are ids as they travel; nil stays nil.
+func IDs[ID ~string](ids []ID) []string {
+	if ids == nil {
+		return nil
+	}
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = string(id)
+	}
+	return list
 }

@@ -41,6 +41,10 @@ type AllocReport struct {
 	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on the
 	// node, or nil: then those of the last report stay.
 	VolumeHolds *VolumeHolds `json:",omitempty"`
+	// DataIn and DataOut are the moves of an ephemeral disk's data into the allocation and out of it, or
+	// nil: see [Allocation].
+	DataIn  *DataMove `json:",omitempty"`
+	DataOut *DataMove `json:",omitempty"`
 	// Healthy is nil while there is no verdict; HealthyAt is the time of the verdict.
 	Healthy   *bool
 	HealthyAt Time
@@ -70,11 +74,20 @@ func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocRe
 	if r.ID == "" {
 		return cluster.AllocReport{}, errors.New("missing allocation ID")
 	}
+	in, err := r.DataIn.move("DataIn")
+	if err != nil {
+		return cluster.AllocReport{}, err
+	}
+	out, err := r.DataOut.move("DataOut")
+	if err != nil {
+		return cluster.AllocReport{}, err
+	}
 	switch status := cluster.ClientStatus(r.ClientStatus); status {
 	case cluster.ClientPending, cluster.ClientRunning, cluster.ClientComplete, cluster.ClientFailed:
 		return cluster.AllocReport{
 			Alloc: cluster.AllocID(r.ID), Node: node, ClientStatus: status, ClientDescription: r.ClientDescription,
 			TaskStates: reportedStates(r.TaskStates), VolumeHolds: r.VolumeHolds.holds(),
+			DataIn: in, DataOut: out,
 			Healthy: r.Healthy, HealthyAt: r.HealthyAt.Time, At: at,
 		}, nil
 	}
@@ -85,8 +98,8 @@ func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocRe
 func NewAllocReport(r cluster.AllocReport) AllocReport {
 	w := AllocReport{
 		ID: string(r.Alloc), ClientStatus: string(r.ClientStatus), ClientDescription: r.ClientDescription,
-		VolumeHolds: newVolumeHolds(r.VolumeHolds),
-		Healthy:     r.Healthy, HealthyAt: NewTime(r.HealthyAt),
+		VolumeHolds: newVolumeHolds(r.VolumeHolds), DataIn: newDataMove(r.DataIn), DataOut: newDataMove(r.DataOut),
+		Healthy: r.Healthy, HealthyAt: NewTime(r.HealthyAt),
 	}
 	if r.TaskStates != nil {
 		w.TaskStates = newTaskStates(r.TaskStates)

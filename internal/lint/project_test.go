@@ -105,6 +105,8 @@ func snapshotRule() lint.LoopRule {
 			"(" + module + "/client/nodeapi.outputStream).Write":  "the destination of the stream does not affect the state",
 			"(*" + module + "/httpapi/session.bufferedConn).Read": "the origin of the stream does not affect the state",
 			"(*" + module + "/httpapi/session.stream).Write":      "the destination of the stream does not affect the state",
+			"(*" + module + "/client/datacopy.frameWriter).Write": "the destination of the stream does not affect the state",
+			"(*" + module + "/client/datacopy.frameReader).Read":  "the origin of the stream does not affect the state",
 			"(*" + module + "/httpapi/session.guard).Read":        "the origin of the stream does not affect the state",
 			"(*" + module + "/httpapi/session.stream).Read":       "the origin of the stream does not affect the state",
 		},
@@ -121,11 +123,12 @@ func judgeRule() lint.LoopRule {
 	judge := module + "/sim/invariant"
 	rule := lint.LoopRule{
 		Boundaries: map[string]string{
-			"(" + module + "/client/nodeapi.outputStream).Write": "the destination of a stream decides nothing",
-			"(*" + module + "/httpapi/client.quietConn).Write":   "the destination of a dump does not affect the finding",
-			"(*" + module + "/httpapi/session.stream).Write":     "the destination of a dump does not affect the finding",
-			"(*" + module + "/httpapi.redactedState).job":        "the judge's witness reads the tables of the judge",
-			module + "/witness.Options.OnFinding":                "the judge's own function records the finding",
+			"(" + module + "/client/nodeapi.outputStream).Write":  "the destination of a stream decides nothing",
+			"(*" + module + "/httpapi/client.quietConn).Write":    "the destination of a dump does not affect the finding",
+			"(*" + module + "/httpapi/session.stream).Write":      "the destination of a dump does not affect the finding",
+			"(*" + module + "/client/datacopy.frameWriter).Write": "the destination of a dump does not affect the finding",
+			"(*" + module + "/httpapi.redactedState).job":         "the judge's witness reads the tables of the judge",
+			module + "/witness.Options.OnFinding":                 "the judge's own function records the finding",
 		},
 		Outside: []string{
 			"bufio", "bytes", "cmp", "encoding/binary", "fmt", "hash", "hash/fnv", "io", "maps", "reflect", "slices", "strconv", "strings", "time",

@@ -1,0 +1,84 @@
+package cluster
+
+import "time"
+
+// DataState is how far the data of an ephemeral disk has moved.
+type DataState string
+
+// The values of [DataState].
+const (
+	// DataWaiting: the replacement waits for the end of the allocation that has the data, or for its turn.
+	DataWaiting DataState = "waiting"
+	// DataCopying: the client of the replacement copies the data.
+	DataCopying DataState = "copying"
+	// DataKept: the allocation has ended, and its client keeps the data for a replacement.
+	DataKept DataState = "kept"
+	// DataCopied: the replacement has the data.
+	DataCopied DataState = "copied"
+	// DataGivenUp: the replacement starts without the data, or no replacement has taken it in time.
+	DataGivenUp DataState = "given up"
+)
+
+// Ended reports whether the move has ended, with the data or without it.
+func (s DataState) Ended() bool { return s == DataCopied || s == DataGivenUp }
+
+// DataMove is the move of the data of an ephemeral disk from an allocation to its replacement, on the row
+// of one of them. It is never written to.
+type DataMove struct {
+	State DataState
+	// Peer is the other allocation, or empty.
+	Peer AllocID `codec:",omitempty"`
+	// Why is the reason of the state: what a replacement waits for, or why the data was given up.
+	Why string `codec:",omitempty"`
+	// Bytes counts the bytes that have arrived. Skipped counts FIFOs, sockets and devices, which are not
+	// copied.
+	Bytes   int64 `codec:",omitempty"`
+	Skipped int64 `codec:",omitempty"`
+	// StartedAt is when the copy started, by the client's clock. EndedAt is the proposer's time of the
+	// entry with the end. Either is zero before.
+	StartedAt time.Time `codec:",omitempty"`
+	EndedAt   time.Time `codec:",omitempty"`
+}
+
+// StateOf returns the state of a move, or an empty state for nil.
+func (m *DataMove) StateOf() DataState {
+	if m == nil {
+		return ""
+	}
+	return m.State
+}
+
+// Kept reports whether the client of an ended allocation keeps its data for a replacement.
+func (m *DataMove) Kept() bool { return m.StateOf() == DataKept }
+
+// Pending reports whether an allocation does not start yet, because its data has not arrived.
+func (m *DataMove) Pending() bool { return m != nil && !m.State.Ended() }
+
+// Equal reports whether both moves are the same.
+func (m *DataMove) Equal(o *DataMove) bool {
+	if m == nil || o == nil {
+		return m == o
+	}
+	return m.State == o.State && m.Peer == o.Peer && m.Why == o.Why && m.Bytes == o.Bytes && m.Skipped == o.Skipped &&
+		m.StartedAt.Equal(o.StartedAt) && m.EndedAt.Equal(o.EndedAt)
+}
+
+// bare returns what decisions read: the state and the time of the end.
+func (m *DataMove) bare() *DataMove {
+	if m == nil {
+		return nil
+	}
+	return &DataMove{State: m.State, Peer: m.Peer, EndedAt: m.EndedAt}
+}
+
+// sameForDecisions reports whether bare returns the same for both.
+func (m *DataMove) sameForDecisions(o *DataMove) bool {
+	if m == nil || o == nil {
+		return m == o
+	}
+	return m.State == o.State && m.Peer == o.Peer && m.EndedAt == o.EndedAt
+}
+
+// MovesData reports whether a replacement on another node gets the data of the group's allocations. The
+// group may be nil.
+func (g *TaskGroup) MovesData() bool { return g != nil && g.EphemeralDisk.Migrate }

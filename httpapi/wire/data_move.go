@@ -1,0 +1,54 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// DataMove is the move of the data of an ephemeral disk from an allocation to its replacement. Ours.
+type DataMove struct {
+	// State is waiting, copying, kept, copied or given up.
+	State string
+	// Peer is the other allocation, or empty.
+	Peer string `json:",omitempty"`
+	// Why is what a replacement waits for, or why the data was given up.
+	Why string `json:",omitempty"`
+	// Bytes counts the bytes that have arrived. Skipped counts FIFOs, sockets and devices, which are not
+	// copied.
+	Bytes   int64 `json:",omitempty"`
+	Skipped int64 `json:",omitempty"`
+	// StartedAt is when the copy started, EndedAt when the servers got its end.
+	StartedAt Time `json:",omitzero"`
+	EndedAt   Time `json:",omitzero"`
+}
+
+func newDataMove(m *cluster.DataMove) *DataMove {
+	if m == nil {
+		return nil
+	}
+	return &DataMove{
+		State: string(m.State), Peer: string(m.Peer), Why: m.Why, Bytes: m.Bytes, Skipped: m.Skipped,
+		StartedAt: NewTime(m.StartedAt), EndedAt: NewTime(m.EndedAt),
+	}
+}
+
+// move returns the move as the state has it, or what is wrong with it.
+func (w *DataMove) move(field string) (*cluster.DataMove, error) {
+	if w == nil {
+		return nil, nil
+	}
+	m := &cluster.DataMove{
+		State: cluster.DataState(w.State), Peer: cluster.AllocID(w.Peer), Why: w.Why, Bytes: w.Bytes, Skipped: w.Skipped,
+		StartedAt: w.StartedAt.Time,
+	}
+	switch m.State {
+	case cluster.DataWaiting, cluster.DataCopying, cluster.DataKept, cluster.DataCopied, cluster.DataGivenUp:
+	default:
+		return nil, fmt.Errorf("%s.State must be waiting, copying, kept, copied or given up but found %q", field, w.State)
+	}
+	if m.Bytes < 0 || m.Skipped < 0 {
+		return nil, fmt.Errorf("%s.Bytes and %s.Skipped must be >= 0", field, field)
+	}
+	return m, nil
+}
