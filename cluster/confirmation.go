@@ -64,8 +64,8 @@ func IsConfirmable(a *Allocation, n *Node, now time.Time) bool {
 }
 
 // IsListed reports whether an answer of the servers to the client of the node lists an allocation: its
-// end is not reported, or nothing confirms it.
-func IsListed(a *Allocation) bool { return !a.ClientTerminal() || a.Unconfirmed() }
+// end is not reported, or nothing confirms it, or the client keeps its data for a replacement.
+func IsListed(a *Allocation) bool { return !a.ClientTerminal() || a.Unconfirmed() || KeepsData(a) }
 
 // UnlistedAllocs are allocations that the client of a node may run, although the servers do not list
 // them: the servers were restored from an older state, are a new cluster, or have deleted the rows.

@@ -15,9 +15,11 @@ import (
 func TestCopy_sharesNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("node", func(t *testing.T) {
-		checkCopy(t, (*cluster.Node).Copy, ".Drain.VolumesLeft", ".Drain.Unconfirmed")
+		checkCopy(t, (*cluster.Node).Copy, ".Drain.VolumesLeft", ".Drain.Unconfirmed", ".Drain.DataNotCopied")
 	})
-	t.Run("drain", func(t *testing.T) { checkCopy(t, (*cluster.Drain).Copy, ".VolumesLeft", ".Unconfirmed") })
+	t.Run("drain", func(t *testing.T) {
+		checkCopy(t, (*cluster.Drain).Copy, ".VolumesLeft", ".Unconfirmed", ".DataNotCopied")
+	})
 	t.Run("drain metadata", func(t *testing.T) { checkCopy(t, (*cluster.DrainMetadata).Copy) })
 	t.Run("job", func(t *testing.T) { checkCopy(t, (*cluster.Job).Copy) })
 	t.Run("task group", func(t *testing.T) { checkCopy(t, (*cluster.TaskGroup).Copy) })

@@ -40,6 +40,10 @@ type DataMove struct {
 	EndedAt   time.Time `codec:",omitempty"`
 }
 
+// MaxFailedCopies bounds the chain of replacements through which one takes the data of an allocation,
+// because those before it ended before they had the data.
+const MaxFailedCopies = 64
+
 // StateOf returns the state of a move, or an empty state for nil.
 func (m *DataMove) StateOf() DataState {
 	if m == nil {
@@ -77,6 +81,11 @@ func (m *DataMove) sameForDecisions(o *DataMove) bool {
 		return m == o
 	}
 	return m.State == o.State && m.Peer == o.Peer && m.EndedAt == o.EndedAt
+}
+
+// KeepsData reports whether the client has ended the allocation and keeps its data for a replacement.
+func KeepsData(a *Allocation) bool {
+	return (a.ClientStatus == ClientComplete || a.ClientStatus == ClientFailed) && a.DataOut.Kept()
 }
 
 // MovesData reports whether a replacement on another node gets the data of the group's allocations. The

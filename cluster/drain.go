@@ -122,6 +122,10 @@ type Drain struct {
 	// there were none when the drain ended. It is shared and never written to.
 	Unconfirmed *UnconfirmedAllocs `codec:",omitempty"`
 
+	// DataNotCopied are the allocations whose data no replacement had when the drain ended, or nil. It is
+	// shared and never written to.
+	DataNotCopied *DataNotCopied `codec:",omitempty"`
+
 	CreateIndex uint64
 	// EndIndex is the raft index of the entry that ended the drain, or zero.
 	EndIndex uint64
@@ -142,6 +146,14 @@ type UnconfirmedAllocs struct {
 	ConfirmedAt time.Time
 	// ConfirmedBy is the operator who confirmed the drain, or empty.
 	ConfirmedBy string
+}
+
+// DataNotCopied are the allocations of an ended drain whose data was given up, or was not copied when the
+// drain ended.
+type DataNotCopied struct {
+	Count int
+	// Allocs are the first [MaxUnconfirmedNames] of them by id.
+	Allocs []AllocID
 }
 
 // MaxUnconfirmedNames bounds the allocations that a record names.
@@ -194,7 +206,8 @@ const (
 	MaxDrainRecords = 10_000
 )
 
-// Copy returns a copy that shares only VolumesLeft and Unconfirmed with d: these are never written to.
+// Copy returns a copy that shares only VolumesLeft, Unconfirmed and DataNotCopied with d: these are never
+// written to.
 func (d *Drain) Copy() *Drain {
 	if d == nil {
 		return nil

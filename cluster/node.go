@@ -223,6 +223,7 @@ const (
 	EventDetailDeadlineReached = "deadline_reached"
 	EventDetailVolumesLeft     = "volumes_left"
 	EventDetailUnconfirmed     = "unconfirmed"
+	EventDetailDataNotCopied   = "data_not_copied"
 	EventDetailProcess         = "process"
 )
 

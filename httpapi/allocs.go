@@ -231,7 +231,7 @@ func (c *changes) read(id cluster.NodeID, since uint64) {
 		if c.live != nil && !a.ClientTerminal() {
 			c.live = append(c.live, string(a.ID))
 		}
-		if c.complete && (!a.ClientTerminal() || a.Unconfirmed()) || !c.complete && a.AllocModifyIndex > since {
+		if c.complete && cluster.IsListed(a) || !c.complete && a.AllocModifyIndex > since {
 			c.rows = append(c.rows, a)
 		}
 	}

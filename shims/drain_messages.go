@@ -39,10 +39,8 @@ func (*NodesDrainComplete) check() error                { return nil }
 
 func (m *NodesDrainComplete) apply(txn *statestore.Txn) Response {
 	ended, refused := rules.RecheckCompletions(txn.State().DrainView(), &m.Completions)
-	if txn.State().ClusterVersion() < cluster.VersionOfConfirmation {
-		for i, e := range ended {
-			ended[i] = e.WithoutConfirmation()
-		}
+	for i, e := range ended {
+		ended[i] = e.ForVersion(txn.State().ClusterVersion())
 	}
 	txn.CompleteDrains(m.At, ended)
 	return CompletionsApplied{Ended: ended, Refused: refused}

@@ -160,10 +160,6 @@ func judge(a *cluster.Allocation, r cluster.AllocReport, at time.Time, index uin
 	a.DeploymentStatus.ModifyIndex = index
 }
 
-// maxFailedCopies bounds the replacements that ended before they had the data of one allocation. The
-// next one takes the data of the allocation all the same.
-const maxFailedCopies = 64
-
 // dataIn returns the move into an allocation after a report. A move that has ended stays as it is.
 func dataIn(a *cluster.Allocation, r cluster.AllocReport, at time.Time) *cluster.DataMove {
 	if r.DataIn == nil || a.DataIn != nil && a.DataIn.State.Ended() {
@@ -218,7 +214,7 @@ func (e *allocEdits) endMove(to *cluster.Allocation, at time.Time) {
 // predecessor returns the allocation with the id if the other one replaces it, or replaces one that never
 // got its data. Otherwise it returns nil.
 func (e *allocEdits) predecessor(a *cluster.Allocation, id cluster.AllocID) *cluster.Allocation {
-	for range maxFailedCopies {
+	for range cluster.MaxFailedCopies {
 		a = e.row(a.PreviousAllocation)
 		switch {
 		case a == nil:

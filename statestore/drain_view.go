@@ -31,6 +31,11 @@ func (v DrainView) Unconfirmed(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
 	return scan[cluster.Allocation](v.tables, TableAllocs, indexNode, unconfirmedOnNode(n))
 }
 
+// KeptData yields the node's allocations that [cluster.KeepsData], by id.
+func (v DrainView) KeptData(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return scan[cluster.Allocation](v.tables, TableAllocs, indexNode, keptDataOnNode(n))
+}
+
 // Consumers counts the node's allocations of [cluster.StageConsumers] that are
 // not client-terminal.
 func (v DrainView) Consumers(id cluster.NodeID) int { return usageOf(v.tables, id).Consumers }

@@ -103,6 +103,9 @@ func (t *rowWrites) recordDrain(d *cluster.Drain) {
 	if versionIn(t.tables) < cluster.VersionOfConfirmation {
 		d.Unconfirmed = nil
 	}
+	if versionIn(t.tables) < cluster.VersionOfData {
+		d.DataNotCopied = nil
+	}
 	put(t, TableDrains, nil, d)
 	t.counters.Records++
 	if oldest := t.oldestBeyond(d.NodeID); oldest != nil {

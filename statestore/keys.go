@@ -129,15 +129,35 @@ func groupKey(g cluster.GroupKey) key {
 func allocID(a *cluster.Allocation) key { return idKey(a.ID) }
 
 // allocByNode orders a node's allocations: those that are not client-terminal first, by
-// stage and by whether they are leaving, then the unconfirmed ones. Each combination is one range.
+// stage and by whether they are leaving, then the unconfirmed ones, then those that keep data. Each
+// combination is one range.
 func allocByNode(a *cluster.Allocation) key {
 	if a.ClientTerminal() {
-		return newKey(a.NodeID).bool(true).bool(!a.Unconfirmed())
+		return newKey(a.NodeID).bool(true).byte(endOf(a))
 	}
 	return liveOnNode(a.NodeID, a.Stage(), a.Leaving())
 }
 
-func unconfirmedOnNode(n cluster.NodeID) key { return newKey(n).bool(true).bool(false) }
+// The ends of allocations in allocByNode.
+const (
+	endUnconfirmed byte = iota
+	endKeepsData
+	endOther
+)
+
+func endOf(a *cluster.Allocation) byte {
+	switch {
+	case a.Unconfirmed():
+		return endUnconfirmed
+	case cluster.KeepsData(a):
+		return endKeepsData
+	}
+	return endOther
+}
+
+func unconfirmedOnNode(n cluster.NodeID) key { return newKey(n).bool(true).byte(endUnconfirmed) }
+
+func keptDataOnNode(n cluster.NodeID) key { return newKey(n).bool(true).byte(endKeepsData) }
 
 func liveOnNode(n cluster.NodeID, s cluster.Stage, leaving bool) key {
 	return newKey(n).bool(false).byte(byte(s)).bool(leaving)

@@ -49,6 +49,8 @@ const (
 	MiscountedStopping
 	// MiscountedVolumes (G5): the record does not count the volumes left on the node.
 	MiscountedVolumes
+	// MiscountedData (G5): the record does not count the allocations whose data was not copied.
+	MiscountedData
 	// MiscountedMarks (G5): a drain counts its marks wrongly.
 	MiscountedMarks
 	// MiscountedPurged (G5): a drain counts wrongly the allocations that were purged while they
@@ -105,6 +107,7 @@ func (k Kind) String() string {
 	names := [kindCount]string{
 		"below limit", "no limit", "not free", "not draining", "not due", "stale revision", "marked excluded", "unexplained mark", "not withdrawn",
 		"foreign mark withdrawn", "placed again", "revision moved", "out of turn", "untrue outcome", "miscounted stopping", "miscounted volumes",
+		"miscounted data",
 		"miscounted marks", "miscounted purged", "deleted running", "miscounted unconfirmed", "confirmed early", "collected counted", "ended early", "no record", "second outcome", "ended without cause", "made eligible",
 		"mark lost", "no evaluation", "unseen",
 	}

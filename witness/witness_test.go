@@ -2,6 +2,7 @@
 package witness_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -77,6 +78,12 @@ func heldPlugin() []edit {
 type violation struct {
 	name string
 	kind witness.Kind
+	run  func(l *log)
+}
+
+// history is a history without a violation.
+type history struct {
+	name string
 	run  func(l *log)
 }
 
@@ -435,7 +442,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 		}},
 	}
 	has := map[witness.Kind]bool{}
-	for _, c := range append(cases, wrongConfirmations()...) {
+	for _, c := range slices.Concat(cases, wrongConfirmations(), wrongData()) {
 		has[c.kind] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -460,10 +467,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 func TestWitness_acceptsValidEntries(t *testing.T) {
 	t.Parallel()
 	deadline := cluster.DrainSpec{Deadline: time.Minute}
-	cases := []struct {
-		name string
-		run  func(l *log)
-	}{
+	cases := []history{
 		{"a paced mark before a deadline mark of the same entry", func(l *log) {
 			l.apply(drained("n1", cluster.DrainSpec{}), drained("n2", deadline))
 			l.at = epoch.Add(time.Minute)
@@ -582,7 +586,7 @@ func TestWitness_acceptsValidEntries(t *testing.T) {
 			l.apply(marked("a1", cluster.MarkPaced), marked("a2", cluster.MarkPaced))
 		}},
 	}
-	for _, c := range cases {
+	for _, c := range append(cases, validData()...) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := web(1)

@@ -66,8 +66,10 @@ func decisionFieldsOf(t reflect.Type) []string {
 		return []string{
 			"ID", "Namespace", "NodeID", "JobID", "TaskGroup", "DesiredStatus", "DesiredTransition", "StoppedAt", "ClientStatus",
 			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "CreateIndex", "ModifyTime", "ConfirmedAt", "Job",
-			"VolumeHolds",
+			"VolumeHolds", "DataIn", "DataOut",
 		}
+	case reflect.TypeFor[cluster.DataMove]():
+		return []string{"State", "Bytes", "EndedAt"}
 	case reflect.TypeFor[cluster.VolumeHolds]():
 		return []string{"Volumes", "More"}
 	case reflect.TypeFor[cluster.VolumeHold]():

@@ -183,8 +183,27 @@ func (g *generator) alloc(m *model, rows *Rows) {
 		a.CreateIndex = was.CreateIndex
 	}
 	a.ModifyTime = g.time()
+	a.DataIn, a.DataOut = dataMoves(a)
 	m.allocs[id] = a
 	rows.Allocs = append(rows.Allocs, a)
+}
+
+// dataMoves are moves of data in any state, or nil. They are computed from another field, so that the
+// generator draws the same worlds as in older releases.
+func dataMoves(a *cluster.Allocation) (in, out *cluster.DataMove) {
+	drawn := a.ModifyTime.Nanosecond() / 1000
+	move := func(one int, states ...cluster.DataState) *cluster.DataMove {
+		if one >= len(states) {
+			return nil
+		}
+		m := &cluster.DataMove{State: states[one], Bytes: int64(drawn)}
+		if m.State.Ended() {
+			m.EndedAt = a.ModifyTime
+		}
+		return m
+	}
+	in = move(drawn%5, cluster.DataWaiting, cluster.DataCopying, cluster.DataCopied, cluster.DataGivenUp)
+	return in, move(drawn/5%4, cluster.DataKept, cluster.DataCopied, cluster.DataGivenUp)
 }
 
 func (g *generator) newAlloc(m *model, id cluster.AllocID) *cluster.Allocation {

@@ -44,6 +44,10 @@ func (m *model) Unconfirmed(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
 	return chosen(m.allocs, func(a *cluster.Allocation) bool { return a.NodeID == n && a.Unconfirmed() }, byAllocID)
 }
 
+func (m *model) KeptData(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return chosen(m.allocs, func(a *cluster.Allocation) bool { return a.NodeID == n && cluster.KeepsData(a) }, byAllocID)
+}
+
 func (m *model) Consumers(n cluster.NodeID) int {
 	count := 0
 	//lint:order a count
@@ -140,6 +144,9 @@ func (m *model) compareNode(v rules.View, id cluster.NodeID) error {
 		return fmt.Errorf("Consumers(%s) is %d, want %d", id, got, want)
 	}
 	if err := differ(fmt.Sprintf("Unconfirmed(%s)", id), v.Unconfirmed(id), m.Unconfirmed(id)); err != nil {
+		return err
+	}
+	if err := differ(fmt.Sprintf("KeptData(%s)", id), v.KeptData(id), m.KeptData(id)); err != nil {
 		return err
 	}
 	for _, stage := range cluster.Stages() {

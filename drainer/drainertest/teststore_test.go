@@ -143,6 +143,7 @@ func edited(r Rows, edit func(reflect.Value)) Rows {
 	for i, a := range r.Allocs {
 		r.Allocs[i] = a.Copy()
 		r.Allocs[i].Job, r.Allocs[i].VolumeHolds = a.Job.Copy(), a.VolumeHolds.Copy()
+		r.Allocs[i].DataIn, r.Allocs[i].DataOut = copied(a.DataIn), copied(a.DataOut)
 		walk(reflect.ValueOf(r.Allocs[i]).Elem(), edit)
 	}
 	for i, e := range r.Evals {
@@ -150,6 +151,14 @@ func edited(r Rows, edit func(reflect.Value)) Rows {
 		walk(reflect.ValueOf(r.Evals[i]).Elem(), edit)
 	}
 	return r
+}
+
+func copied(m *cluster.DataMove) *cluster.DataMove {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	return &c
 }
 
 // walk edits the values in a value, then the value itself.

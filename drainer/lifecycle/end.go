@@ -22,7 +22,7 @@ func EndDrain(n *cluster.Node, e rules.Ending, at time.Time, index uint64) (afte
 	after.LastDrain = lastDrain(n, cluster.DrainStatusComplete, at, nil, "")
 	appendEvent(after, cluster.EventDrainComplete, endDetails(e), at, index)
 	ended = record(n, e.Outcome, e.StillStopping, e.Unconfirmed, at, index)
-	ended.VolumesLeft = e.VolumesLeft
+	ended.VolumesLeft, ended.DataNotCopied = e.VolumesLeft, e.DataNotCopied
 	return after, ended
 }
 
@@ -37,6 +37,9 @@ func endDetails(e rules.Ending) map[string]string {
 	}
 	if e.Unconfirmed != nil {
 		details[cluster.EventDetailUnconfirmed] = strconv.Itoa(e.Unconfirmed.Count)
+	}
+	if e.DataNotCopied != nil {
+		details[cluster.EventDetailDataNotCopied] = strconv.Itoa(e.DataNotCopied.Count)
 	}
 	if len(details) == 0 {
 		return nil
@@ -55,7 +58,9 @@ func NodeGone(v rules.View, n *cluster.Node, at time.Time, index uint64) *cluste
 	if !n.Draining() {
 		return nil
 	}
-	return record(n, cluster.OutcomeNodeGone, rules.CountLeft(v, n), rules.Unconfirmed(v, n, cluster.OutcomeNodeGone), at.UTC(), index)
+	d := record(n, cluster.OutcomeNodeGone, rules.CountLeft(v, n), rules.Unconfirmed(v, n, cluster.OutcomeNodeGone), at.UTC(), index)
+	d.DataNotCopied = rules.DataNotCopied(v, n)
+	return d
 }
 
 // record returns the record of the node's drain, which ends now.

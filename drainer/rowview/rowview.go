@@ -20,6 +20,7 @@ type View struct {
 	consumers map[cluster.NodeID]int
 	// unconfirmed holds lost allocations.
 	unconfirmed map[cluster.NodeID][]*cluster.Allocation
+	keptData    map[cluster.NodeID][]*cluster.Allocation
 	inGroup     map[cluster.GroupKey][]*cluster.Allocation
 	changing    map[cluster.GroupKey][]*cluster.Allocation
 	healthy     map[cluster.GroupKey]int
@@ -44,7 +45,8 @@ func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*clu
 		index: index,
 		nodes: make(map[cluster.NodeID]*cluster.Node, len(nodes)), jobs: make(map[cluster.JobKey]*cluster.Job, len(jobs)),
 		allocs: make(map[cluster.AllocID]*cluster.Allocation, len(allocs)), onNode: map[place][]*cluster.Allocation{},
-		consumers: map[cluster.NodeID]int{}, unconfirmed: map[cluster.NodeID][]*cluster.Allocation{}, inGroup: map[cluster.GroupKey][]*cluster.Allocation{},
+		consumers: map[cluster.NodeID]int{}, unconfirmed: map[cluster.NodeID][]*cluster.Allocation{},
+		keptData: map[cluster.NodeID][]*cluster.Allocation{}, inGroup: map[cluster.GroupKey][]*cluster.Allocation{},
 		changing: map[cluster.GroupKey][]*cluster.Allocation{}, healthy: map[cluster.GroupKey]int{},
 		marked: map[cluster.DrainID][]*cluster.Allocation{}, evals: map[cluster.JobKey][]*cluster.Evaluation{},
 	}
@@ -92,6 +94,9 @@ func (v *View) add(a *cluster.Allocation) {
 	if a.Unconfirmed() {
 		v.unconfirmed[a.NodeID] = append(v.unconfirmed[a.NodeID], a)
 	}
+	if cluster.KeepsData(a) {
+		v.keptData[a.NodeID] = append(v.keptData[a.NodeID], a)
+	}
 	if !a.ClientTerminal() {
 		p := place{a.NodeID, a.Stage(), a.Leaving()}
 		v.onNode[p] = append(v.onNode[p], a)
@@ -133,6 +138,11 @@ func (v *View) NodeAllocs(n cluster.NodeID, s cluster.Stage, leaving bool) iter.
 // Unconfirmed is for [rules.View].
 func (v *View) Unconfirmed(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
 	return slices.Values(v.unconfirmed[n])
+}
+
+// KeptData is for [rules.View].
+func (v *View) KeptData(n cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return slices.Values(v.keptData[n])
 }
 
 // Consumers is for [rules.View].

@@ -78,7 +78,7 @@ func (b *budget) countSlots(a *cluster.Allocation) {
 	}
 	if a.PreviousAllocation != "" && b.group.lacksVerdict(a) && leftHealthy(b.group.planner.view.Alloc(a.PreviousAllocation)) {
 		b.slots = append(b.slots, a.ID)
-		b.slotDue = earliest(b.slotDue, b.group.dueAt(a))
+		b.slotDue = earliest(b.slotDue, b.group.overdueAt(a))
 	}
 }
 

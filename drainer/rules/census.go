@@ -51,7 +51,7 @@ func (c *census) add(g *group, a *cluster.Allocation) {
 		c.underway = append(c.underway, a.ID)
 	}
 	if g.awaitsVerdict(a) {
-		c.verdictDue = earliest(c.verdictDue, g.dueAt(a))
+		c.verdictDue = earliest(c.verdictDue, g.overdueAt(a))
 	}
 	if !node.Draining() {
 		return

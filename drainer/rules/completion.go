@@ -20,6 +20,8 @@ type Ending struct {
 	// VolumesLeft is for the record ([cluster.Drain].VolumesLeft). RecheckCompletions leaves it
 	// nil; a store with volumes sets it.
 	VolumesLeft *cluster.VolumeHolds
+	// DataNotCopied is for the record ([cluster.Drain].DataNotCopied).
+	DataNotCopied *cluster.DataNotCopied
 }
 
 // endState is whether a drain may end, and if not, what it waits for.
@@ -29,8 +31,8 @@ type endState struct {
 	stage cluster.Stage
 	// waitEnds is the earliest [stageState] waitEnds of the stages that are not over, or zero.
 	waitEnds time.Time
-	// waitsFor are the jobs whose replacements the policy waits for, in the order in which
-	// awaitedJobs found them.
+	// waitsFor are the jobs whose replacements the drain waits for, or for whose data, in the order in
+	// which awaitedJobs found them.
 	waitsFor []cluster.JobKey
 }
 
@@ -53,22 +55,30 @@ func (s *Planner) judgeEnd(n *cluster.Node) endState {
 		end.stage = stage
 		return end
 	}
-	if policy == CompletionReplaced || policy == CompletionMigrated {
-		end.waitsFor = awaitedJobs(s.view, n.Drain, policy)
-	}
+	end.waitsFor = awaitedJobs(s, n, policy)
 	end.done = len(end.waitsFor) == 0
 	return end
 }
 
-// awaitedJobs returns the jobs of marked allocations that do not meet the policy yet.
-func awaitedJobs(v View, d *cluster.Drain, policy CompletionPolicy) []cluster.JobKey {
-	var jobs []cluster.JobKey
+// awaitedJobs returns the jobs of the allocations for whose data the drain waits, and of the marked
+// allocations that do not meet the policy yet.
+func awaitedJobs(s *Planner, n *cluster.Node, policy CompletionPolicy) (jobs []cluster.JobKey) {
 	listed := map[cluster.JobKey]bool{}
-	for a := range v.DrainAllocs(d.ID) {
-		met := isReplaced(v, a) && (policy == CompletionReplaced || hasMigrated(v, a))
-		if key := a.JobKey(); !met && !listed[key] {
+	add := func(a *cluster.Allocation) {
+		if key := a.JobKey(); !listed[key] {
 			listed[key] = true
 			jobs = append(jobs, key)
+		}
+	}
+	for a := range s.awaitedData(n) {
+		add(a)
+	}
+	if policy != CompletionReplaced && policy != CompletionMigrated {
+		return jobs
+	}
+	for a := range s.view.DrainAllocs(n.Drain.ID) {
+		if !isReplaced(s.view, a) || policy == CompletionMigrated && !hasMigrated(s.view, a) {
+			add(a)
 		}
 	}
 	return jobs
@@ -91,10 +101,9 @@ func isReplaced(v View, a *cluster.Allocation) bool {
 
 // hasMigrated reports whether the allocation's ephemeral data has moved, or cannot move because
 // there is none, it was lost, or the allocation gets no replacement. A replacement starts only when
-// it has the data.
+// it has the data. For data that a client has kept, awaitedData decides.
 func hasMigrated(v View, a *cluster.Allocation) bool {
-	g := a.Job.Group(a.TaskGroup)
-	if g == nil || !g.EphemeralDisk.Migrate || a.ClientStatus == cluster.ClientLost {
+	if !a.Job.Group(a.TaskGroup).MovesData() || a.ClientStatus == cluster.ClientLost || a.DataOut != nil {
 		return true
 	}
 	if a.NextAllocation == "" {
@@ -127,9 +136,15 @@ func (s *Planner) countLeft(n *cluster.Node) (left int) {
 	return left
 }
 
-// WithoutConfirmation returns the ending for a store of an older cluster version, whose records do not
-// count unconfirmed allocations.
-func (e Ending) WithoutConfirmation() Ending {
+// ForVersion returns the ending for a store of a cluster version, whose records may not count all
+// allocations.
+func (e Ending) ForVersion(v cluster.Version) Ending {
+	if v < cluster.VersionOfData {
+		e.DataNotCopied = nil
+	}
+	if v >= cluster.VersionOfConfirmation {
+		return e
+	}
 	e.Unconfirmed = nil
 	if e.Outcome == cluster.OutcomeUnconfirmed {
 		e.Outcome = cluster.OutcomeComplete

@@ -61,7 +61,7 @@ func TestRecheckCompletions_AgreesWithTwin(t *testing.T) {
 					e.Outcome = "forced"
 				}
 			}
-			e.Unconfirmed = state.unconfirmedOn(n)
+			e.Unconfirmed, e.DataNotCopied = state.unconfirmedOn(n), state.notCopiedOn(n)
 			if e.Outcome == "complete" && e.Unconfirmed != nil && entry.Policy.Completion != CompletionMarked {
 				e.Outcome = "unconfirmed"
 			}

@@ -32,6 +32,8 @@ const (
 	CulpritNotReplaced
 	// CulpritUnwritten: its mark is planned or in flight.
 	CulpritUnwritten
+	// CulpritWithoutData: it replaces the allocation and does not have its data yet.
+	CulpritWithoutData
 	// CulpritStays: it is still on the draining node.
 	CulpritStays
 
@@ -43,7 +45,7 @@ const (
 func (s CulpritState) String() string {
 	texts := [CulpritStateCount]string{
 		"cannot report", "is unhealthy", "is overdue with its health verdict", "is judged healthy but does not run", "has no health verdict yet",
-		"is stopping", "is marked and not stopped by the scheduler", "has left without a replacement", "has a mark that is not written", "is still on the node",
+		"is stopping", "is marked and not stopped by the scheduler", "has left without a replacement", "has a mark that is not written", "does not have the data yet", "is still on the node",
 	}
 	if s >= CulpritStateCount {
 		return "is in an unknown state"

@@ -135,13 +135,21 @@ func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.term.Marks[id].
 func (e *Explainer) Report(n *cluster.Node) Report {
 	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.term.Stalled}}
 	e.onNode = e.allocsOn(n)
-	r.Allocs = slices.Grow(r.Allocs, e.onNode.count())
+	awaited := slices.Collect(e.awaitedData(n))
+	r.Allocs = slices.Grow(r.Allocs, e.onNode.count()+len(awaited))
 	for _, s := range cluster.Stages() {
 		stage := slices.Concat(e.onNode[s].staying, e.onNode[s].leaving, e.onNode[s].excluded)
+		for _, a := range stage {
+			r.countPlaced(a)
+		}
+		for _, a := range awaited {
+			if a.Stage() == s {
+				stage = append(stage, a)
+			}
+		}
 		slices.SortFunc(stage, compareID)
 		for _, a := range stage {
 			r.Allocs = append(r.Allocs, e.explain(a, n))
-			r.countPlaced(a)
 		}
 		r.Left[s] = e.onNode.left(s)
 		r.Ignored += len(e.onNode[s].excluded)
@@ -168,6 +176,8 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 func (e *Explainer) explain(a *cluster.Allocation, n *cluster.Node) AllocExplanation {
 	r := AllocExplanation{Alloc: a.ID, Group: a.GroupKey(), Stage: a.Stage()}
 	switch {
+	case a.ClientTerminal():
+		explainData(e, &r, a, n)
 	case !n.Drain.Leaves(a.Stage()):
 		r.set(ReasonLeftByRequest, Since{At: n.Drain.UpdatedAt}, "system jobs are ignored by this drain")
 	case e.staysFor(a, n) != "":
@@ -298,12 +308,15 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 		r.set(could.hold, Since{At: here}, e.before(a.Stage()))
 		r.Culprit = e.onNode.culpritBefore(a.Stage(), n)
 	case could.hold == ReasonWaitingForHealth:
-		r.Due = a.DueAt(g.group.pace, e.policy.HealthGrace)
-		detail := "no health verdict yet, due at "
-		if a.HasVerdict() {
-			detail = fmt.Sprintf("judged healthy but %s, overdue at ", a.ClientStatus)
+		r.Due = g.group.overdueAt(a)
+		detail := "no health verdict yet, due at " + r.Due.Format(time.RFC3339)
+		switch {
+		case a.DataIn.Pending():
+			detail = "no health verdict yet: it waits for the data of the allocation that it replaces"
+		case a.HasVerdict():
+			detail = fmt.Sprintf("judged healthy but %s, overdue at %s", a.ClientStatus, r.Due.Format(time.RFC3339))
 		}
-		r.set(could.hold, Since{At: here}, detail+r.Due.Format(time.RFC3339))
+		r.set(could.hold, Since{At: here}, detail)
 	case could.hold == ReasonBelowBudget:
 		r.Due = a.HeldUntil(g.group.pace)
 		detail := fmt.Sprintf("%s; it was healthy, and moves if it is still unhealthy at %s", g.numbers(), r.Due.Format(time.RFC3339))
@@ -461,7 +474,7 @@ func counted(n int, noun string) string {
 // severity ranks reasons: the higher, the less likely the allocation leaves without help.
 func (r Reason) severity() int {
 	order := [...]Reason{
-		ReasonLeftByRequest, ReasonStopping, ReasonHeldForVolumes, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
+		ReasonLeftByRequest, ReasonStopping, ReasonWaitingForData, ReasonHeldForVolumes, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
 		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
 	}
 	return slices.Index(order[:], r)

@@ -34,7 +34,7 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 			}
 			must.Eq(t, report, all.Report(n), must.Sprint("in a report of all nodes"))
 			var ids []cluster.AllocID
-			for _, a := range state.liveOn(n) {
+			for _, a := range state.reportedOn(n) {
 				ids = append(ids, a.ID)
 			}
 			var got []cluster.AllocID
@@ -50,6 +50,9 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 				must.True(t, r.Since.Observed || !r.Since.At.IsZero(), must.Sprintf("since of %s", r.Reason))
 				checkNumbers(t, state, a, r)
 				waiting[r.Reason]++
+				if hasEnded(a) {
+					continue
+				}
 				if state.mustLeave(a) {
 					left[turnOf(a)]++
 				} else {
@@ -67,17 +70,18 @@ func TestExplain_AgreesWithTwin(t *testing.T) {
 	})
 }
 
-// liveOn are all allocations on a node that have not ended, by stage, then id.
-func (w *twin) liveOn(n *cluster.Node) (live []*cluster.Allocation) {
+// reportedOn are all allocations on a node that have not ended or whose data is awaited, by stage, then id.
+func (w *twin) reportedOn(n *cluster.Node) (reported []*cluster.Allocation) {
+	reported = w.awaited(n)
 	for _, a := range w.Allocs {
 		if a.NodeID == n.ID && !hasEnded(a) {
-			live = append(live, a)
+			reported = append(reported, a)
 		}
 	}
-	slices.SortFunc(live, func(a, b *cluster.Allocation) int {
+	slices.SortFunc(reported, func(a, b *cluster.Allocation) int {
 		return cmp.Or(cmp.Compare(turnOf(a), turnOf(b)), cmp.Compare(a.ID, b.ID))
 	})
-	return live
+	return reported
 }
 
 // checkNumbers compares the numbers of a report with the twin's.
@@ -98,7 +102,15 @@ func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 		open := append(w.evalsOf(a, "pending"), w.evalsOf(a, "blocked")...)
 		must.Eq(t, len(open) > 0, r.Eval != nil)
 		must.True(t, r.Eval == nil || slices.Contains(open, r.Eval))
+	case ReasonWaitingForData:
+		_, may := w.moves(a)
+		must.True(t, may)
+		must.Eq(t, r.Culprit == nil, r.Eval != nil)
 	case ReasonWaitingForHealth:
+		if waitsForData(a) {
+			must.True(t, r.Due.IsZero())
+			break
+		}
 		must.Eq(t, w.due(a), r.Due)
 		must.True(t, r.Due.After(w.now))
 	case ReasonBelowBudget:
@@ -132,6 +144,9 @@ func checkCulprit(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 		switch r.Reason {
 		case ReasonWaitingForStage:
 			causes[o.ID] = o.NodeID == a.NodeID && !hasEnded(o) && turnOf(o) < turnOf(a) && w.mustLeave(o)
+		case ReasonWaitingForData:
+			taker, _ := w.moves(a)
+			causes[o.ID] = o == taker
 		case ReasonWaitingForRoom:
 			causes[o.ID] = slices.Contains(r.Outstanding, o.ID)
 		case ReasonBelowBudget:
@@ -154,7 +169,7 @@ func checkCulprit(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 	is := map[CulpritState]bool{
 		CulpritSilent: w.cannotReport(o), CulpritUnhealthy: judged && !good, CulpritOverdue: !judged && late, CulpritNotRunning: judged && good && !isLeaving(o),
 		CulpritUnjudged: !judged && !late, CulpritStopping: toStop(o), CulpritMarked: o.DesiredTransition.Migrate && !toStop(o),
-		CulpritNotReplaced: hasEnded(o) && o.NextAllocation == "", CulpritUnwritten: !isLeaving(o), CulpritStays: r.Reason == ReasonWaitingForStage,
+		CulpritNotReplaced: hasEnded(o) && o.NextAllocation == "", CulpritUnwritten: !isLeaving(o), CulpritWithoutData: r.Reason == ReasonWaitingForData, CulpritStays: r.Reason == ReasonWaitingForStage,
 	}
 	must.True(t, is[c.State], must.Sprintf("%s, %s: %s", a.ID, r.Reason, c))
 }

@@ -118,6 +118,14 @@ func (g *group) dueAt(a *cluster.Allocation) time.Time {
 	return a.DueAt(g.pace, g.planner.policy.HealthGrace)
 }
 
+// overdueAt is dueAt, or zero while the allocation waits for its data: the end of this wait is a write.
+func (g *group) overdueAt(a *cluster.Allocation) time.Time {
+	if a.DataIn.Pending() {
+		return time.Time{}
+	}
+	return g.dueAt(a)
+}
+
 // lacksVerdict reports whether the allocation has no verdict on its health and is not
 // overdue.
 func (g *group) lacksVerdict(a *cluster.Allocation) bool {

@@ -20,7 +20,8 @@ type Records interface {
 
 // Needs returns why the drainer needs an allocation that has ended, or the empty string. A store that
 // deletes ended allocations keeps those that the drainer needs. Otherwise a slot of a group is free
-// too early, or a record never finds the end of an allocation that it counts.
+// too early, a record never finds the end of an allocation that it counts, or a drain does not wait for
+// data that is copied.
 func Needs(r Records, a *cluster.Allocation) (why string) {
 	n := r.Node(a.NodeID)
 	if n.Draining() && (a.MarkedBy(n.Drain.ID) || r.ClusterVersion() >= cluster.VersionOfConfirmation && a.Unconfirmed()) {
@@ -31,6 +32,12 @@ func Needs(r Records, a *cluster.Allocation) (why string) {
 			return "its replacement may keep a slot of a drain"
 		}
 	}
+	if n != nil && cluster.KeepsData(a) { // the client of a deleted node sends no data
+		return "its client keeps its data for a replacement"
+	}
+	if awaitsData(r, a) {
+		return "an allocation that replaces it waits for data"
+	}
 	if n == nil || !a.Unconfirmed() { // a deleted node never reports the end
 		return ""
 	}
@@ -40,4 +47,17 @@ func Needs(r Records, a *cluster.Allocation) (why string) {
 		}
 	}
 	return ""
+}
+
+// awaitsData reports whether an allocation that replaces this one waits for data, from this one or from one
+// before it. Those between them ended before they had the data.
+func awaitsData(r Records, a *cluster.Allocation) bool {
+	for range cluster.MaxFailedCopies {
+		next := r.Alloc(a.NextAllocation)
+		if next == nil || !next.Terminal() {
+			return next != nil && next.DataIn.Pending()
+		}
+		a = next
+	}
+	return false
 }

@@ -57,7 +57,7 @@ func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, 
 			plan.Holds[could.hold] = true
 			switch could.hold {
 			case ReasonWaitingForHealth: // also one that was judged healthy but does not run
-				plan.WakeAt = earliest(plan.WakeAt, g.dueAt(a.Allocation))
+				plan.WakeAt = earliest(plan.WakeAt, g.overdueAt(a.Allocation))
 			case ReasonBelowBudget:
 				plan.WakeAt = earliest(plan.WakeAt, a.HeldUntil(g.pace))
 			}
@@ -202,7 +202,7 @@ type NodePlan struct {
 	// WakeAt is when the wait of a stage ends, so that the plan changes although the view does not.
 	// It does not consider the deadline. It may be zero.
 	WakeAt time.Time
-	// WaitsFor are the jobs whose replacements the completion policy waits for, in order.
+	// WaitsFor are the jobs whose replacements the end of the drain waits for, or for whose data, in order.
 	WaitsFor []cluster.JobKey
 	// Passed means that the deadline has passed or that the drain is forced. PluginsTurn means that
 	// the stage of storage plugins has begun and is not over. The plans of the groups on the node

@@ -97,6 +97,7 @@ func (s *Planner) endingOf(c Completion) Ending {
 	n := s.Node(c.Node)
 	e := Ending{
 		Completion: c, Outcome: n.Drain.CompletedOutcome(), StillStopping: s.countLeft(n), Unconfirmed: Unconfirmed(s.view, n, cluster.OutcomeNone),
+		DataNotCopied: DataNotCopied(s.view, n),
 	}
 	if e.Outcome == cluster.OutcomeComplete && e.StillStopping > 0 && s.policy.Completion != CompletionMarked {
 		e.Outcome = cluster.OutcomeDeadlineReached

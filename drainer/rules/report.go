@@ -21,6 +21,8 @@ const (
 	ReasonHeldForVolumes
 	// ReasonStopping: the servers have stopped it and its client has not reported the end.
 	ReasonStopping
+	// ReasonWaitingForData: it has ended, and its replacement does not have its data yet.
+	ReasonWaitingForData
 	// ReasonWaitingForScheduler: it is marked and the scheduler has not stopped it.
 	ReasonWaitingForScheduler
 	// ReasonDisconnected: its node cannot be reached.
@@ -49,7 +51,7 @@ const (
 // String returns the reason as operators read it.
 func (r Reason) String() string {
 	names := [ReasonCount]string{
-		"left by request", "write pending", "held for volumes", "stopping", "waiting for scheduler", "disconnected", "batch running",
+		"left by request", "write pending", "held for volumes", "stopping", "waiting for data", "waiting for scheduler", "disconnected", "batch running",
 		"waiting for stage", "waiting for health", "no paced moves", "waiting for replacement", "waiting for room", "below budget",
 	}
 	if r >= ReasonCount {
@@ -82,13 +84,14 @@ type AllocExplanation struct {
 	// for ReasonBatchRunning and ReasonNoPacedMoves the deadline, for ReasonBelowBudget the time until
 	// which an unhealthy allocation is held. Zero if there is no such time.
 	Due time.Time
-	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement name,
-	// or nil. It is never written to.
+	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement name, and
+	// ReasonWaitingForData without a replacement, or nil. It is never written to.
 	Eval *cluster.Evaluation
 	// Outstanding are the allocations for which ReasonWaitingForRoom waits, by id, or nil.
 	Outstanding []cluster.AllocID
 	// Culprit is the first allocation that causes the reason: for ReasonWaitingForStage one that has to
-	// leave the node first, for ReasonWaitingForRoom one of Outstanding, for ReasonBelowBudget one of the
+	// leave the node first, for ReasonWaitingForData the replacement that gets the data, for ReasonWaitingForRoom one of
+	// Outstanding, for ReasonBelowBudget one of the
 	// group that should be healthy and is not. Otherwise it is nil, and for ReasonBelowBudget if all that
 	// exist are healthy. It is never written to. [AllocExplanation.Cause] has it as a text.
 	Culprit *Culprit
@@ -150,7 +153,7 @@ type Status struct {
 // Report is the drain of one node, with the reason of each allocation.
 type Report struct {
 	Status
-	// Allocs are the allocations on the node that are not client-terminal, by
-	// stage, then id.
+	// Allocs are the allocations on the node that are not client-terminal, and those whose data the
+	// drain waits for, by stage, then id.
 	Allocs []AllocExplanation
 }

@@ -198,6 +198,8 @@ func (w *twin) ended(n *cluster.Node) bool {
 	switch {
 	case completion == CompletionMarked:
 		return marked
+	case len(w.awaited(n)) > 0:
+		return false
 	case completion == CompletionStopped || w.deadlineMet(n):
 		return stopped
 	}
@@ -235,7 +237,7 @@ func (w *twin) dataMoved(a *cluster.Allocation) bool {
 			}
 		}
 	}
-	if g == nil || !g.EphemeralDisk.Migrate || a.ClientStatus == "lost" {
+	if g == nil || !g.EphemeralDisk.Migrate || a.ClientStatus == "lost" || a.DataOut != nil {
 		return true
 	}
 	if a.NextAllocation != "" {
@@ -251,6 +253,8 @@ func (w *twin) dataMoved(a *cluster.Allocation) bool {
 // first that matches.
 func (w *twin) reason(a *cluster.Allocation, inFlight map[cluster.AllocID]bool) Reason {
 	switch {
+	case hasEnded(a):
+		return ReasonWaitingForData
 	case !w.mustLeave(a):
 		return ReasonLeftByRequest
 	case inFlight[a.ID] && !isLeaving(a):

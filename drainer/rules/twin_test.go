@@ -200,7 +200,14 @@ func (w *twin) due(a *cluster.Allocation) time.Time {
 	if grace == 0 {
 		grace = 10 * time.Second
 	}
-	return a.CreateTime.Add(w.healthyDeadline(a)).Add(grace)
+	began := a.CreateTime
+	if waitsForData(a) {
+		return w.now.AddDate(1000, 0, 0)
+	}
+	if a.DataIn != nil && a.DataIn.EndedAt.After(began) {
+		began = a.DataIn.EndedAt
+	}
+	return began.Add(w.healthyDeadline(a)).Add(grace)
 }
 
 func (w rows) healthyIn(a *cluster.Allocation) (count int) {

@@ -33,6 +33,9 @@ type View interface {
 	// Unconfirmed yields, by id, the allocations of a node that are [cluster.Allocation.Unconfirmed].
 	// Only the record of a drain depends on it.
 	Unconfirmed(cluster.NodeID) iter.Seq[*cluster.Allocation]
+	// KeptData yields, by id, the allocations of a node that [cluster.KeepsData]. A store
+	// of a cluster in which no data moves yields none.
+	KeptData(cluster.NodeID) iter.Seq[*cluster.Allocation]
 	// Consumers counts the node's allocations of [cluster.StageConsumers] that
 	// are not client-terminal.
 	Consumers(cluster.NodeID) int

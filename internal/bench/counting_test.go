@@ -47,6 +47,10 @@ func (v *countingView) Unconfirmed(id cluster.NodeID) iter.Seq[*cluster.Allocati
 	return counted(v, v.view.Unconfirmed(id))
 }
 
+func (v *countingView) KeptData(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
+	return counted(v, v.view.KeptData(id))
+}
+
 func (v *countingView) Node(id cluster.NodeID) *cluster.Node {
 	*v.rows++
 	return v.view.Node(id)

@@ -41,6 +41,7 @@ const (
 	UntrueOutcome         Check = "G5 untrue outcome"         // an outcome is false
 	MiscountedLeft        Check = "G5 miscounted left"        // a record miscounts the allocations left
 	MiscountedVolumes     Check = "G5 miscounted volumes"     // a record does not count the volumes left on the node
+	MiscountedData        Check = "G5 miscounted data"        // a record miscounts the allocations whose data was not copied
 	MiscountedMarks       Check = "G5 miscounted marks"       // a drain miscounts its marks
 	MiscountedPurged      Check = "G5 miscounted purged"      // a drain miscounts the allocations that were purged while they ran
 	DeletedRunning        Check = "G5 deleted running"        // the row of an allocation was deleted whose tasks may run
@@ -103,7 +104,7 @@ func Checks() []Check {
 		StoppedWithoutMark, PlacedAgain, RepeatedActed, RevisionMoved, WroteAfterTerm,
 		OutOfTurn, BatchEarly,
 		LateEnd, EndForgotten, Stalled, WrongBound, BoundBroken, Mistimed, DeadlineMoved,
-		EndedEarly, UntrueOutcome, MiscountedLeft, MiscountedVolumes, MiscountedMarks, MiscountedPurged,
+		EndedEarly, UntrueOutcome, MiscountedLeft, MiscountedVolumes, MiscountedData, MiscountedMarks, MiscountedPurged,
 		DeletedRunning, MiscountedUnconfirmed, ConfirmedEarly, CollectedCounted, NoRecord, SecondOutcome, EndedWithoutCause, MadeEligible,
 		NoEvaluation, ValidRefused, WrongAnswer, MarkLost, PlannedBeforeBarrier, PlannedFromOldState,
 		SentTwice, NotRetried, NotReevaluated, JobForgotten, NeedlessEvaluation,

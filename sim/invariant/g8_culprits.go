@@ -43,14 +43,20 @@ func (r *reasons) judgeCulprit(a *alloc, ar *rules.AllocExplanation) {
 		r.find(WrongCulprit, of(a), "%q names %s on node %s (%s), but it is on %s (%s)", ar.Reason, c.Alloc, c.Node, c.NodeName, o.node.id, name)
 	}
 	state, since := stateOf(r.now, o, r.planned[o.id()])
-	if ar.Reason == rules.ReasonWaitingForStage {
+	switch {
+	case ar.Reason == rules.ReasonWaitingForStage:
 		state, since = rules.CulpritStays, time.Time{}
+	case ar.Reason == rules.ReasonWaitingForData && state != rules.CulpritSilent:
+		state, since = rules.CulpritWithoutData, o.row.CreateTime
 	}
 	if c.State != state || state != rules.CulpritUnwritten && !c.Since.Equal(since) {
 		r.find(WrongCulprit, of(a), "%q names %s: it %q since %s, but it %q since %s", ar.Reason, c.Alloc, c.State, c.Since, state, since)
 	}
+	if ar.Reason == rules.ReasonWaitingForStage || ar.Reason == rules.ReasonWaitingForData {
+		return // it names the first by stage and id, or there is only one
+	}
 	for _, other := range causes {
-		if earlier, _ := stateOf(r.now, other, r.planned[other.id()]); earlier < state && ar.Reason != rules.ReasonWaitingForStage {
+		if earlier, _ := stateOf(r.now, other, r.planned[other.id()]); earlier < state {
 			r.find(WrongCulprit, of(a), "%q names %s, which %q, before %s, which %q", ar.Reason, c.Alloc, state, other.id(), earlier)
 		}
 	}
@@ -64,6 +70,10 @@ func causesOf(m *snapshot, a *alloc, ar *rules.AllocExplanation) (list []*alloc)
 			if o.stage < a.stage && o.hasToLeave() {
 				list = append(list, o)
 			}
+		}
+	case rules.ReasonWaitingForData:
+		if taker, _ := opinion.MayMove(a.row, state{m.tables}); taker != nil {
+			list = append(list, m.allocs[taker.ID])
 		}
 	case rules.ReasonWaitingForRoom:
 		for _, id := range ar.Outstanding {
@@ -136,10 +146,10 @@ func stateOf(m *snapshot, o *alloc, planned bool) (rules.CulpritState, time.Time
 // waits, as the state has it.
 func (r *reasons) judgeEval(a *alloc, ar *rules.AllocExplanation) {
 	var waited []*cluster.Evaluation
-	switch ar.Reason {
-	case rules.ReasonWaitingForScheduler:
+	switch taker, _ := opinion.MayMove(a.row, state{r.now.tables}); {
+	case ar.Reason == rules.ReasonWaitingForScheduler, ar.Reason == rules.ReasonWaitingForData && taker == nil:
 		waited = a.group.job.open
-	case rules.ReasonWaitingForReplacement:
+	case ar.Reason == rules.ReasonWaitingForReplacement:
 		waited = []*cluster.Evaluation{a.group.blocked()}
 	}
 	if (len(waited) > 0) != (ar.Eval != nil) || ar.Eval != nil && !slices.Contains(waited, r.now.evals[ar.Eval.ID]) {

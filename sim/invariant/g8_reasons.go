@@ -97,6 +97,7 @@ func (r *reasons) plan(report *rules.Report) {
 // judgeReport judges the report of one node.
 func (r *reasons) judgeReport(n *node, report *rules.Report) {
 	var waiting [rules.ReasonCount]int
+	awaited := r.now.awaitedData(n)
 	for i := range report.Allocs {
 		ar := &report.Allocs[i]
 		if ar.Reason < rules.ReasonCount {
@@ -105,8 +106,8 @@ func (r *reasons) judgeReport(n *node, report *rules.Report) {
 		a := r.now.allocs[ar.Alloc]
 		subject := Violation{Drain: n.drain().ID, Node: n.id, Alloc: ar.Alloc, Group: ar.Group}
 		switch {
-		case a == nil || a.node != n || !a.live():
-			r.find(ReasonOfAbsent, subject, "it has the reason %q, but is not live on the node", ar.Reason)
+		case a == nil || a.node != n || !a.live() && !slices.Contains(awaited, a):
+			r.find(ReasonOfAbsent, subject, "it has the reason %q, but is not live on the node, and its data is not awaited", ar.Reason)
 		case r.reported[a]:
 			r.find(TwoReasons, subject, "it has a second reason, %q", ar.Reason)
 		default:
@@ -114,9 +115,9 @@ func (r *reasons) judgeReport(n *node, report *rules.Report) {
 			r.judgeReason(a, ar)
 		}
 	}
-	for _, a := range n.live {
+	for _, a := range slices.Concat(n.live, awaited) {
 		if !r.reported[a] {
-			r.find(NoReason, of(a), "it is live on the node and has no reason")
+			r.find(NoReason, of(a), "it is live on the node, or its data is awaited, and has no reason")
 		}
 	}
 	r.judgeTotals(n, report, waiting)
@@ -128,7 +129,7 @@ func (r *reasons) judgeReason(a *alloc, ar *rules.AllocExplanation) {
 	if ar.Group != a.group.key || int(ar.Stage) != int(a.stage) {
 		r.find(WrongNumbers, of(a), "the report has the group %s and the stage %s", ar.Group, ar.Stage)
 	}
-	if r.q.Truth != nil && r.now.tables == r.tables && r.q.Truth.Ended(a.id()) {
+	if r.q.Truth != nil && r.now.tables == r.tables && a.live() && r.q.Truth.Ended(a.id()) {
 		r.find(UntrueReason, of(a), "the reason is %q, but a leader has confirmed to the client that the allocation ended", ar.Reason)
 	}
 	want, why := r.reason(a)
@@ -143,6 +144,8 @@ func (r *reasons) judgeReason(a *alloc, ar *rules.AllocExplanation) {
 // reason returns the first matching reason.
 func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
 	switch {
+	case !a.live():
+		return rules.ReasonWaitingForData, ""
 	case !a.hasToLeave():
 		return rules.ReasonLeftByRequest, ""
 	case r.term.sent[markItem(a.id())] > 0 && !a.leaving():
@@ -244,6 +247,9 @@ func (r *reasons) due(a *alloc, reason rules.Reason) time.Time {
 			return opinion.StoppedBy(a.row, a.node.row, a.row.StoppedAt)
 		}
 	case rules.ReasonWaitingForHealth:
+		if opinion.WaitsForData(a.row) {
+			return time.Time{}
+		}
 		return r.now.tally(a.group).pace.Due(a.row, r.now.policy.HealthGrace)
 	case rules.ReasonBatchRunning, rules.ReasonNoPacedMoves:
 		return a.node.drain().Strategy.ForceDeadline
@@ -303,6 +309,8 @@ func (a *alloc) since(reason rules.Reason) time.Time {
 		return since
 	case rules.ReasonStopping:
 		return a.row.StoppedAt
+	case rules.ReasonWaitingForData:
+		return later(a.row.ModifyTime, d.Strategy.StartedAt)
 	case rules.ReasonWaitingForScheduler:
 		return a.row.DesiredTransition.MarkedAt
 	case rules.ReasonDisconnected:

@@ -1,6 +1,8 @@
 package invariant
 
 import (
+	"slices"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
@@ -155,7 +157,7 @@ func (j *progressJudge) checkFollowed(followed []cluster.JobKey) {
 		for _, a := range n.live {
 			needed[a.group.key.Job] = true
 		}
-		for _, a := range j.tables.marked[n.drain().ID] {
+		for _, a := range slices.Concat(j.tables.marked[n.drain().ID], n.ended) {
 			needed[a.group.key.Job] = true
 		}
 	}

@@ -1,7 +1,9 @@
 package invariant
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
@@ -94,6 +96,9 @@ func (m *snapshot) unfinished(n *node) (who *alloc, why string) {
 			return t.awaited[stage], "has not left"
 		}
 	}
+	if awaited := m.awaitedData(n); len(awaited) > 0 {
+		return awaited[0], "has ended, and its replacement may still get its data"
+	}
 	if contract != rules.CompletionReplaced && contract != rules.CompletionMigrated {
 		return nil, ""
 	}
@@ -131,7 +136,7 @@ func (a *alloc) replaced() bool {
 // migrated reports whether the data of an allocation that left has moved or cannot move. A
 // replacement with data starts only when it has the data.
 func (m *snapshot) migrated(a *alloc) bool {
-	if !movesData(a.row) || a.row.ClientStatus == "lost" {
+	if !movesData(a.row) || a.row.ClientStatus == "lost" || a.row.DataOut != nil { // see awaitedData
 		return true
 	}
 	if a.row.NextAllocation == "" {
@@ -139,6 +144,21 @@ func (m *snapshot) migrated(a *alloc) bool {
 	}
 	next := m.allocs[a.row.NextAllocation]
 	return next == nil || next.row.ClientStatus != "pending"
+}
+
+// awaitedData returns, by id, the ended allocations for whose data the drain of their node waits. A drain
+// waits for no data after its deadline, or if it only has to mark all allocations.
+func (m *snapshot) awaitedData(n *node) (awaited []*alloc) {
+	if m.policy.Completion == rules.CompletionMarked || opinion.Passed(n.drain(), m.at) {
+		return nil
+	}
+	for _, a := range n.ended {
+		if _, may := opinion.MayMove(a.row, state{m.tables}); may && opinion.KeepsData(a.row) && a.hasToLeave() {
+			awaited = append(awaited, a)
+		}
+	}
+	slices.SortFunc(awaited, func(a, b *alloc) int { return cmp.Compare(a.id(), b.id()) })
+	return awaited
 }
 
 func movesData(a *cluster.Allocation) bool {

@@ -40,6 +40,9 @@ type node struct {
 	live []*alloc
 	// lost are its unconfirmed allocations, unsorted.
 	lost []*alloc
+	// ended are its other ended allocations that a record may count, unsorted: those whose data the client
+	// keeps or gave up, and those that were lost and are confirmed.
+	ended []*alloc
 	// stages caches the counts of one snapshot.
 	stages stageCounts
 }
@@ -69,8 +72,8 @@ type alloc struct {
 	node  *node
 	group *group
 	stage opinion.Stage
-	// atNode, atLost and atGroup are its positions in live, lost and members, or -1.
-	atNode, atLost, atGroup int
+	// atNode, atLost, atEnded and atGroup are its positions in live, lost, ended and members, or -1.
+	atNode, atLost, atEnded, atGroup int
 }
 
 // newTables returns empty tables with space for that many allocations.
@@ -227,13 +230,16 @@ func (b *tables) putAlloc(id cluster.AllocID, row *cluster.Allocation) {
 	a := b.allocs[id]
 	if row == nil {
 		if a != nil {
-			a.list(false, false, false)
+			a.list(false, false, false, false)
 			delete(b.allocs, id)
 		}
 		return
 	}
 	if a == nil {
-		a = &alloc{atNode: -1, atLost: -1, atGroup: -1, node: b.node(row.NodeID), group: b.group(groupOf(row)), stage: opinion.StageOf(row)}
+		a = &alloc{
+			atNode: -1, atLost: -1, atEnded: -1, atGroup: -1,
+			node: b.node(row.NodeID), group: b.group(groupOf(row)), stage: opinion.StageOf(row),
+		}
 		b.allocs[id] = a
 	} else if a.row.Job != row.Job {
 		a.stage = opinion.StageOf(row)
@@ -242,14 +248,26 @@ func (b *tables) putAlloc(id cluster.AllocID, row *cluster.Allocation) {
 		b.marked[drain] = append(b.marked[drain], a)
 	}
 	a.row = row
-	a.list(a.live(), opinion.Unconfirmed(row), a.live() || a.leftHealthy() && a.row.NextAllocation == "")
+	a.list(a.live(), opinion.Unconfirmed(row), isEnded(row), a.live() || a.leftHealthy() && a.row.NextAllocation == "")
 }
 
 // list adds the allocation to the lists of its node and its group, or removes it.
-func (a *alloc) list(onNode, lost, inGroup bool) {
+func (a *alloc) list(onNode, lost, ended, inGroup bool) {
 	a.node.live = a.place(a.node.live, onNode, func(a *alloc) *int { return &a.atNode })
 	a.node.lost = a.place(a.node.lost, lost, func(a *alloc) *int { return &a.atLost })
+	a.node.ended = a.place(a.node.ended, ended, func(a *alloc) *int { return &a.atEnded })
 	a.group.members = a.place(a.group.members, inGroup, func(a *alloc) *int { return &a.atGroup })
+}
+
+// isEnded reports whether a row belongs to ended of its node.
+func isEnded(row *cluster.Allocation) bool {
+	switch row.ClientStatus {
+	case "lost":
+		return !opinion.Unconfirmed(row)
+	case "complete", "failed":
+		return row.DataOut != nil && row.DataOut.State != cluster.DataCopied
+	}
+	return false
 }
 
 // place returns the list with or without the allocation. position is the field with the position

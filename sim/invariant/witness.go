@@ -71,7 +71,8 @@ func checkOf(k witness.Kind) Check {
 }
 
 // state is the state of the tables, for a witness. Of allocations and evaluations by another row it
-// yields only those that count: live and unconfirmed allocations, and open evaluations.
+// yields only those that count: allocations of a node that are live or unconfirmed or
+// that a record may count, live ones of a job, and open evaluations.
 type state struct{ *tables }
 
 var _ witness.World = state{}
@@ -110,7 +111,7 @@ func (s state) AllocsByJob(key cluster.JobKey) iter.Seq[*cluster.Allocation] {
 func (s state) AllocsByNode(id cluster.NodeID) iter.Seq[*cluster.Allocation] {
 	return func(yield func(*cluster.Allocation) bool) {
 		n := s.node(id)
-		for _, list := range [...][]*alloc{n.live, n.lost} {
+		for _, list := range [...][]*alloc{n.live, n.lost, n.ended} {
 			for _, a := range list {
 				if !yield(a.row) {
 					return

@@ -188,7 +188,10 @@ func (c *cores) answer(id cluster.NodeID) error {
 		}
 	}
 	changed := len(w.Allocs) > 0
-	for a := range state.WorkView().Unconfirmed(id) { // the client has to report their ends
+	for a := range state.AllocsByNode(id) { // the client has to report their ends, or keeps their data
+		if !a.ClientTerminal() || !cluster.IsListed(a) {
+			continue
+		}
 		changed = changed || a.AllocModifyIndex > n.answered
 		w.Allocs = append(w.Allocs, a)
 		n.receive(a)

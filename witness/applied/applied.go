@@ -76,6 +76,9 @@ func Entry(a shims.Applied) witness.Entry {
 		for _, r := range m.Reports {
 			e.At = latest(e.At, r.At)
 			t.Allocs = append(t.Allocs, r.Alloc)
+			if r.DataIn != nil && r.DataIn.Peer != "" { // the end of a move is on both rows
+				t.Allocs = append(t.Allocs, r.DataIn.Peer)
+			}
 		}
 	case *shims.ApplyPlan:
 		e.At = m.At

@@ -39,6 +39,8 @@ func TestOpinion_agreesWithPackageCluster(t *testing.T) {
 		must.Eq(t, int(a.Stage()), int(opinion.StageOf(a)))
 		must.Eq(t, epoch.Add(a.StopTimeOn(n)), opinion.StoppedBy(a, n, epoch))
 		must.Eq(t, a.Unconfirmed(), opinion.Unconfirmed(a))
+		must.Eq(t, cluster.KeepsData(a), opinion.KeepsData(a))
+		must.Eq(t, a.DataIn.Pending(), opinion.WaitsForData(a))
 		must.Eq(t, cluster.ConfirmableAt(a, n), opinion.StoppedByItself(a, n))
 		checkCounted(t, rng, a)
 		checkPace(t, rng, a)
@@ -128,6 +130,7 @@ func randomAlloc(rng *rand.Rand) *cluster.Allocation {
 		AwaySince: pick(rng, time.Time{}, epoch, epoch.Add(time.Minute)), ConfirmedAt: pick(rng, time.Time{}, time.Time{}, epoch),
 	}
 	a.DesiredTransition.Migrate = rng.IntN(4) == 0
+	a.DataIn, a.DataOut = randomMove(rng), randomMove(rng)
 	healthy := rng.IntN(3) > 0
 	a.DeploymentStatus = pick(rng, nil, &cluster.DeploymentStatus{}, &cluster.DeploymentStatus{Healthy: &healthy},
 		&cluster.DeploymentStatus{Healthy: &healthy, Canary: true}, &cluster.DeploymentStatus{Healthy: &healthy})
@@ -135,6 +138,17 @@ func randomAlloc(rng *rand.Rand) *cluster.Allocation {
 		a.DeploymentStatus.UnhealthySince = epoch
 	}
 	return a
+}
+
+func randomMove(rng *rand.Rand) *cluster.DataMove {
+	if rng.IntN(2) == 0 {
+		return nil
+	}
+	m := &cluster.DataMove{State: pick(rng, cluster.DataWaiting, cluster.DataCopying, cluster.DataKept, cluster.DataCopied, cluster.DataGivenUp)}
+	if m.State.Ended() {
+		m.EndedAt = epoch.Add(time.Duration(rng.IntN(5)-2) * time.Second)
+	}
+	return m
 }
 
 func randomJob(rng *rand.Rand) *cluster.Job {

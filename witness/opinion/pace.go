@@ -52,8 +52,16 @@ func (p Pace) HeldUntil(a *cluster.Allocation) time.Time {
 	return a.DeploymentStatus.UnhealthySince.Add(p.Verdict)
 }
 
-// Due returns the time by which an allocation of the group must have a verdict, with a grace.
-// It adds the durations one by one: the sum of two may wrap around.
+// Due returns the time by which an allocation of the group must have a verdict, with a grace. It counts
+// from the end of the wait for data, and never comes during this wait. It adds the durations one by one:
+// the sum of two may wrap around.
 func (p Pace) Due(a *cluster.Allocation, grace time.Duration) time.Time {
-	return a.CreateTime.Add(p.Verdict).Add(grace)
+	from := a.CreateTime
+	if WaitsForData(a) {
+		return never()
+	}
+	if a.DataIn != nil && from.Before(a.DataIn.EndedAt) {
+		from = a.DataIn.EndedAt
+	}
+	return from.Add(p.Verdict).Add(grace)
 }

@@ -11,6 +11,9 @@ import (
 // times in a row, and follows a chain no further.
 const longestChain = 10
 
+// longestWait bounds a chain of replacements that ended before they had data.
+const longestWait = 64
+
 // useOfAlloc returns the use of an allocation of any age, or the empty string.
 func useOfAlloc(s *statestore.Snapshot, a *cluster.Allocation) string {
 	if opinion.Live(a) {
@@ -49,11 +52,28 @@ func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
 		return "a running drain has marked it"
 	case a.DesiredTransition.Class == cluster.MarkCanary && next != nil && opinion.Live(next):
 		return "a drain has marked it as a canary, and its replacement lives"
+	case node != nil && opinion.KeepsData(a):
+		return "its client keeps its data"
+	case leadsToWait(s, a):
+		return "a replacement waits for data"
 	}
 	for c := range s.WorkView().ClaimsOfAlloc(a.ID) {
 		return "it claims " + c.Volume.String()
 	}
 	return ""
+}
+
+// leadsToWait reports whether the first live replacement of an ended allocation waits for data.
+func leadsToWait(s *statestore.Snapshot, a *cluster.Allocation) bool {
+	for range longestWait {
+		if a = s.Alloc(a.NextAllocation); a == nil {
+			return false
+		}
+		if opinion.Live(a) && !opinion.Stopping(a) {
+			return opinion.WaitsForData(a)
+		}
+	}
+	return false
 }
 
 // counted reports whether the record of an ended drain of its node may count a lost allocation: the

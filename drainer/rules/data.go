@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// awaitedData yields, by id, the ended allocations of a draining node whose data the drain waits for: their
+// client keeps it, and a replacement may still take it. After the deadline there are none.
+func (s *Planner) awaitedData(n *cluster.Node) iter.Seq[*cluster.Allocation] {
+	return func(yield func(*cluster.Allocation) bool) {
+		if n.Drain.Strategy.Passed(s.now) || s.policy.Completion == CompletionMarked {
+			return
+		}
+		for a := range s.view.KeptData(n.ID) {
+			if !s.leaves(a, n) {
+				continue
+			}
+			if _, may := takerOf(s.view, a); may && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// takerOf returns the replacement that may still take the data that the client of an allocation keeps, and
+// whether there is one or may be one later. A node that is down cannot send its data. A replacement that
+// has ended before it had the data leaves the data to the next one.
+func takerOf(v View, a *cluster.Allocation) (taker *cluster.Allocation, may bool) {
+	if n := v.Node(a.NodeID); n == nil || n.Status == cluster.NodeDown {
+		return nil, false
+	}
+	for range cluster.MaxFailedCopies {
+		if a.NextAllocation == "" {
+			return nil, mayGetReplacement(v, a)
+		}
+		next := v.Alloc(a.NextAllocation)
+		switch {
+		case next == nil || next.DataIn.StateOf().Ended():
+			return nil, false
+		case !next.Terminal():
+			return next, mayTakeData(next)
+		}
+		a = next
+	}
+	return nil, false
+}
+
+// mayTakeData reports whether a live allocation has not started yet, with data or without. A client that
+// reports no moves of data starts the allocation at once.
+func mayTakeData(a *cluster.Allocation) bool {
+	return a.DataIn.Pending() || a.DataIn == nil && a.ClientStatus != cluster.ClientRunning
+}
+
+// mayGetReplacement reports whether a scheduler may still place a replacement that takes the data of an
+// allocation.
+func mayGetReplacement(v View, a *cluster.Allocation) bool {
+	if !needsData(v, a) || a.DesiredTransition.MigrateDisablePlacement {
+		return false
+	}
+	if a.JobType() != cluster.JobService && a.ClientStatus == cluster.ClientComplete {
+		return false // its work is done
+	}
+	return hasOpenEval(v, a.JobKey())
+}
+
+// needsData reports whether a replacement of the allocation would get its data.
+func needsData(v View, a *cluster.Allocation) bool {
+	job := v.Job(a.JobKey())
+	return !job.Stopped() && job.Group(a.TaskGroup).MovesData()
+}
+
+// DataNotCopied returns the allocations of the drain of a draining node whose data no replacement has in
+// the view, or nil: the data was given up, or is not copied, or may be lost with its allocation. They are
+// those that the drain has marked, and those that ended before and whose replacement may still take the
+// data. Data that no replacement would get does not count.
+func DataNotCopied(v View, n *cluster.Node) *cluster.DataNotCopied {
+	var ids []cluster.AllocID
+	for a := range v.DrainAllocs(n.Drain.ID) {
+		if needsData(v, a) && lacksCopy(a) {
+			ids = append(ids, a.ID)
+		}
+	}
+	for a := range v.KeptData(n.ID) {
+		if _, may := takerOf(v, a); may && !a.MarkedBy(n.Drain.ID) && n.Drain.Leaves(a.Stage()) {
+			ids = append(ids, a.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	return &cluster.DataNotCopied{Count: len(ids), Allocs: slices.Clip(ids[:min(len(ids), cluster.MaxUnconfirmedNames)])}
+}
+
+// lacksCopy reports whether the data of an allocation that had to leave is on no other node. The client of
+// an ended allocation that reported no move had no data, or is of an older build.
+func lacksCopy(a *cluster.Allocation) bool {
+	if a.DataOut == nil {
+		return !a.ClientTerminal() || a.ClientStatus == cluster.ClientLost
+	}
+	return a.DataOut.State != cluster.DataCopied
+}
+
+// explainData gives the reason of an ended allocation whose data the drain waits for.
+func explainData(e *Explainer, r *AllocExplanation, a *cluster.Allocation, n *cluster.Node) {
+	since := Since{At: latest(a.ModifyTime, n.Drain.Strategy.StartedAt)}
+	taker, _ := takerOf(e.view, a)
+	detail := "its data waits for a replacement"
+	if taker == nil {
+		for eval := range e.view.OpenEvals(a.JobKey()) {
+			r.Eval = eval
+			detail = fmt.Sprintf("its data waits for a replacement, evaluation %s is %s", eval.ID, eval.Status)
+			break
+		}
+		r.set(ReasonWaitingForData, since, detail)
+		return
+	}
+	node := e.Node(taker.NodeID)
+	r.Culprit = &Culprit{Alloc: taker.ID, Node: taker.NodeID, State: CulpritWithoutData, Since: taker.CreateTime}
+	if node != nil {
+		r.Culprit.NodeName = node.Name
+	}
+	if !canReport(taker, node) {
+		r.Culprit.State, r.Culprit.Since = CulpritSilent, silentSince(taker, node)
+	}
+	to := fmt.Sprintf("allocation %s on %s", taker.ID, cmp.Or(r.Culprit.NodeName, string(taker.NodeID)))
+	detail = "its data waits for " + to
+	if taker.DataIn.StateOf() == cluster.DataCopying {
+		detail = fmt.Sprintf("its data moves to %s, %d bytes so far", to, taker.DataIn.Bytes)
+	}
+	r.set(ReasonWaitingForData, since, detail)
+}
