@@ -8,6 +8,7 @@
 //	ALLOC/TASK/secrets the task's
 //	ALLOC/TASK/private the client's
 //	ALLOC/TASK/tmp     the task's temporary files
+//	ALLOC/.incoming    data of an ephemeral disk that arrives: the client's
 //
 // ALLOC and TASK are encoded ids: see package pathname. A driver derives the folder of a task from its
 // name, so the client gives it [TaskFolder] as the name of the task. A folder whose name has only the
@@ -32,6 +33,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
 )
@@ -97,6 +99,15 @@ func TaskFolder(task string) string {
 
 // owner is the user of a folder.
 type owner struct{ uid, gid int }
+
+// ownerOf returns the owner of a file of a real file system.
+func ownerOf(info fs.FileInfo) owner {
+	stat, is := info.Sys().(*syscall.Stat_t)
+	if !is {
+		return self()
+	}
+	return owner{int(stat.Uid), int(stat.Gid)}
+}
 
 func self() owner { return owner{os.Geteuid(), os.Getegid()} }
 

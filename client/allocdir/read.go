@@ -106,6 +106,9 @@ func (f *Folders) ReadDir(alloc, name string, limit int) ([]Entry, error) {
 	}
 	entries := make([]Entry, 0, len(names))
 	for _, name := range names {
+		if len(found.at) == 0 && name == incoming {
+			continue
+		}
 		info, err := dir.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // It was removed meanwhile.
@@ -272,6 +275,8 @@ func (w *walk) follow(dir *os.Root, name string) error {
 // refused reports whether a path leads into a folder that callers may not see.
 func refused(at []string) bool {
 	switch {
+	case at[0] == incoming:
+		return true
 	case len(at) == 2 && at[0] != shared:
 		return at[1] == "secrets" || at[1] == "private"
 	case len(at) == 3 && at[0] == shared && at[1] == "logs":

@@ -24,8 +24,12 @@ const trash = ".trash"
 // the folder: the error names the mount point. It opens one folder at a time, however deep the tree
 // is, and reads it in parts, however large it is.
 func (f *Folders) Remove(ctx context.Context, alloc string) error {
-	name := pathname.Encode(alloc)
-	r := remover{ctx: ctx, root: f.root, bin: path.Join(trash, name)}
+	return f.removeTree(ctx, alloc, pathname.Encode(alloc))
+}
+
+// removeTree removes a tree that is, or is in, the folder of an allocation.
+func (f *Folders) removeTree(ctx context.Context, alloc, name string) error {
+	r := remover{ctx: ctx, root: f.root, bin: path.Join(trash, pathname.Encode(alloc))}
 	err := f.root.MkdirAll(r.bin, 0o700)
 	if err == nil {
 		err = f.label(r.bin, alloc)

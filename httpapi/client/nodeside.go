@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -125,6 +127,19 @@ func unreadable(w *wire.Allocation, err error) Unreadable {
 		u.Reason = err.Error()
 	}
 	return u
+}
+
+// Data requests the data of an ephemeral disk for an allocation of the node: see [wire.DataSource]. It waits for the answer
+// until the context ends, also if the answer is an [*Error] for others. The caller closes its body.
+func (s NodeSide) Data(ctx context.Context, alloc cluster.AllocID, query url.Values) (*http.Response, error) {
+	at := s.client.connection.begin()
+	one := &request{connection: s.client.connection, at: at, method: http.MethodGet, path: s.client.Alloc(string(alloc)).node("data"), values: query}
+	response, err := one.do(ctx)
+	if err != nil {
+		s.client.connection.leave(at)
+		return nil, fmt.Errorf("%s: %w", at.base, err)
+	}
+	return response, nil
 }
 
 func (s NodeSide) path(what string) string {

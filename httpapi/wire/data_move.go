@@ -52,3 +52,22 @@ func (w *DataMove) move(field string) (*cluster.DataMove, error) {
 	}
 	return m, nil
 }
+
+// The request for the data of an ephemeral disk, of a node's client to a server and of a server to a node's client:
+//
+//	GET /v1/client/allocation/ALLOC/data?folder=F&after=PATH&offset=N
+//
+// To a server, ALLOC is the allocation that receives the data, which is on the node of the caller. To a client it is the
+// ended allocation whose data it is. The parameter folder is repeated. The stream continues after the path and the
+// bytes of it that have arrived. The status of an answer without a stream is:
+//
+//	410  the data does not exist any more, or never did; the text is the reason
+//	503  with Retry-After: the allocation has not ended, or other copies run first; the text is the reason
+//
+// After any other status and after a cut the client of a node sends the request again.
+const (
+	// DataFolder, DataAfter and DataOffset are the parameters of the request.
+	DataFolder, DataAfter, DataOffset = "folder", "after", "offset"
+	// DataSource is the header of the answer that names the allocation whose data it is.
+	DataSource = "X-Nodedrain-Data-Source"
+)
