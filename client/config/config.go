@@ -65,6 +65,9 @@ type Limits struct {
 	// HoldLimit bounds how long a storage plugin that must stop waits for volumes of the node, and how long
 	// the end of an allocation waits for its volumes. Zero is the core's default.
 	HoldLimit time.Duration
+	// DataRetention is how long the data of an ephemeral disk that migrates is kept for a replacement. Zero is
+	// the core's default.
+	DataRetention time.Duration
 }
 
 // Log states what the client logs.
@@ -94,6 +97,7 @@ const (
 	DefaultDriverCalls    = 64
 	DefaultMaxAllocs      = 1000
 	DefaultHoldLimit      = 10 * time.Minute
+	DefaultDataRetention  = time.Hour
 )
 
 // MaxRunDir bounds the path of [Config].RunDir, in bytes: the path of a socket has at most 107.

@@ -46,6 +46,7 @@ limits {
   max_allocs       = 7
   driver_calls     = 3
   hold_limit       = "4m"
+  data_retention   = "20m"
 }
 log {
   level = "debug"
@@ -82,7 +83,7 @@ func TestParse_everyKey(t *testing.T) {
 			Addresses: []string{"https://10.0.0.1:4646", "http://[::1]:4646"},
 			CAFile:    "/etc/ca.pem", CertFile: "/etc/cert.pem", KeyFile: "/etc/key.pem", ServerName: "server.eu.nomad",
 		},
-		Limits: config.Limits{MaxKillTimeout: 90 * time.Second, MaxAllocs: 7, DriverCalls: 3, HoldLimit: 4 * time.Minute},
+		Limits: config.Limits{MaxKillTimeout: 90 * time.Second, MaxAllocs: 7, DriverCalls: 3, HoldLimit: 4 * time.Minute, DataRetention: 20 * time.Minute},
 		Log:    config.Log{Level: slog.LevelDebug, JSON: true},
 		Plugins: map[string]config.Plugin{
 			"raw_exec": {Name: "raw_exec", Enabled: true, StartTimeout: 10 * time.Minute, Env: map[string]string{"HTTPS_PROXY": "http://proxy:3128", "LEVEL": "2", "empty": ""}, Config: json.RawMessage(`{"anything":[1,"a"],"inner":[{"x":{"y":null}}]}`)},
@@ -101,7 +102,7 @@ func TestParse_defaults(t *testing.T) {
 		must.Eq(t, &config.Config{
 			Name: hostname, Datacenter: "dc1", Region: "global", Pool: "default", DataDir: "/d",
 			Servers: config.Servers{Addresses: []string{"http://127.0.0.1:4646"}},
-			Limits:  config.Limits{MaxKillTimeout: time.Hour, MaxAllocs: 1000, DriverCalls: 64, HoldLimit: 10 * time.Minute},
+			Limits:  config.Limits{MaxKillTimeout: time.Hour, MaxAllocs: 1000, DriverCalls: 64, HoldLimit: 10 * time.Minute, DataRetention: time.Hour},
 			Plugins: map[string]config.Plugin{},
 		}, c)
 	}
@@ -212,7 +213,7 @@ func FuzzParse(f *testing.F) {
 		if (c == nil) == (err == nil) {
 			t.Fatal("neither a configuration nor an error, or both")
 		}
-		if c != nil && (c.DataDir == "" || len(c.Servers.Addresses) == 0 || c.Limits.DriverCalls < 1 || c.Limits.MaxKillTimeout <= 0 || c.Limits.HoldLimit <= 0) {
+		if c != nil && (c.DataDir == "" || len(c.Servers.Addresses) == 0 || c.Limits.DriverCalls < 1 || c.Limits.MaxKillTimeout <= 0 || c.Limits.HoldLimit <= 0 || c.Limits.DataRetention <= 0) {
 			t.Fatalf("%+v", c)
 		}
 	})

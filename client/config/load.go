@@ -104,6 +104,7 @@ type limits struct {
 	MaxAllocs      hcl.Expression `hcl:"max_allocs,optional"`
 	DriverCalls    hcl.Expression `hcl:"driver_calls,optional"`
 	HoldLimit      hcl.Expression `hcl:"hold_limit,optional"`
+	DataRetention  hcl.Expression `hcl:"data_retention,optional"`
 }
 
 type logBlock struct {
@@ -168,6 +169,7 @@ func (b *limits) read(r *reader) Limits {
 		MaxAllocs:      r.count("max_allocs", b.MaxAllocs, 0, DefaultMaxAllocs),
 		DriverCalls:    r.count("driver_calls", b.DriverCalls, 1, DefaultDriverCalls),
 		HoldLimit:      r.duration("hold_limit", b.HoldLimit, DefaultHoldLimit),
+		DataRetention:  r.duration("data_retention", b.DataRetention, DefaultDataRetention),
 	}
 }
 
