@@ -36,6 +36,8 @@ type allocRunner struct {
 	discardFailing int
 	restarts       restarts
 	mounts         mounts
+	in             dataIn
+	out            dataOut
 	visits         visits
 }
 
@@ -55,6 +57,7 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
 	}
 	a.saves.alloc, a.order.alloc, a.restarts.alloc, a.mounts.alloc, a.report.alloc, a.visits = a, a, a, a, a, visits{alloc: a}
+	a.in.alloc, a.out.alloc = a, a
 	return a
 }
 
@@ -73,6 +76,7 @@ func (a *allocRunner) received() {
 		t.rec.Unrecorded = unrecorded
 		t.event("Received", "The client has received the task")
 	}
+	a.in.begin()
 	a.touch()
 	if a.rec.Alloc.ServerTerminal() {
 		a.stop("the servers stopped the allocation before it started")
@@ -107,10 +111,11 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 		return
 	}
 	a.report.endOnly = false
+	a.out.update(alloc)
 	if a.report.restored {
 		a.report.restored = false
 		if inRow(alloc, a.newReport()) {
-			a.report.taken = a.report.version
+			a.report.taken, a.report.endTaken = a.report.version, a.rec.Ended
 		}
 	}
 	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && !agrees(alloc, *a.rec.Healthy) {
@@ -134,6 +139,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 // ended allocation: the servers do not list allocations whose end they have.
 func (a *allocRunner) stopUnknown() {
 	a.pending, a.report.endOnly = nil, true
+	a.out.forget()
 	if !a.rec.Ended {
 		a.stop("the servers do not have the allocation")
 	}
@@ -172,6 +178,7 @@ func (a *allocRunner) step() {
 	if a.rec.Ended {
 		a.mounts.left()
 		a.mounts.note()
+		a.out.step()
 		if !a.discarding {
 			a.saves.step()
 		}
@@ -181,6 +188,7 @@ func (a *allocRunner) step() {
 		a.stopCutOff()
 	}
 	a.build()
+	a.in.step()
 	for _, t := range a.tasks {
 		t.step()
 	}
@@ -217,7 +225,7 @@ func (a *allocRunner) build() {
 func (a *allocRunner) updateStatus() {
 	status := a.rec.ClientStatus
 	switch {
-	case a.order.allDead() && !a.mounts.gone():
+	case a.order.allDead() && (!a.mounts.gone() || a.in.busy()):
 	case a.order.allDead():
 		status = cluster.ClientComplete
 		if a.order.failed() {
@@ -227,6 +235,7 @@ func (a *allocRunner) updateStatus() {
 			status = cluster.ClientFailed // the job does not contain the group
 		}
 		a.rec.Ended, a.rec.EndedAt = true, a.core.now.Wall
+		a.out.keep()
 		a.touch()
 		a.core.visiting.ended()
 		if !a.listed {
@@ -263,6 +272,8 @@ func (a *allocRunner) description() string {
 		return "stopping: " + a.rec.StopReason
 	case a.rec.ClientStatus == cluster.ClientRunning:
 		return "tasks are running"
+	case a.in.pending():
+		return a.in.text()
 	case a.order.predecessor() != nil:
 		return "waiting for the end of the allocation that this one replaces"
 	case a.waitsForDevices():
@@ -271,9 +282,9 @@ func (a *allocRunner) description() string {
 	return "no tasks have started"
 }
 
-// over reports whether the allocation has ended, and the servers have its end.
+// over reports whether the allocation has ended, the servers have its end, and nothing needs its data.
 func (a *allocRunner) over() bool {
-	return a.rec.Ended && !a.rec.VolumesLeft && (a.orphan() || a.report.endTaken)
+	return a.rec.Ended && !a.rec.VolumesLeft && (a.orphan() || a.report.endTaken) && a.out.settled()
 }
 
 // discard removes the record and the folders.
@@ -291,6 +302,7 @@ func (a *allocRunner) discard() {
 			return
 		}
 		a.core.remove(a)
+		a.core.visiting.ended()
 		switch {
 		case a.pending == nil:
 		case a.pendingUnreadable != "":

@@ -32,6 +32,8 @@ type Core struct {
 	// allocs are sorted by id.
 	allocs    []*allocRunner
 	agreement agreement
+	// version is the cluster version of the newest answer, also of one to an earlier client, or zero.
+	version cluster.Version
 	// contacted: this core has received an answer of its cluster.
 	contacted bool
 	// contactAt is when the client sent the last heartbeat that the servers have answered.
@@ -47,7 +49,7 @@ func New(o Options) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact}
+	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact, version: o.Version}
 	c.drivers, c.devices = newDrivers(c, o.Drivers), newDevices(c, o.DevicePlugins, o.LastDevices)
 	c.ledger, c.publisher, c.reports.core, c.visiting.core = ledger{c}, publisher{core: c, unpublished: true}, c, c
 	c.agreement.core = c
@@ -235,6 +237,9 @@ func (c *Core) receive(w Changes) {
 		c.contacted = true
 		c.visiting.all()
 	}
+	if w.Version != 0 {
+		c.version = w.Version
+	}
 	for _, alloc := range w.Allocs {
 		c.receiveAlloc(alloc)
 	}
@@ -273,6 +278,9 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	switch {
 	case alloc.ClientStatus == cluster.ClientLost:
 		c.releaseLost(alloc)
+	case alloc.ClientTerminal() && alloc.DataOut.Kept():
+		forsaken(c, alloc)
+		return
 	case alloc.ClientTerminal():
 		return // the client has reported its end, which frees the claims
 	}
@@ -286,7 +294,7 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 }
 
 // discard removes the oldest ended allocations if there are more than KeepEnded. It removes ended
-// orphans at once. An allocation that waits for a predecessor stays.
+// orphans at once. An allocation that waits for a predecessor stays, and one whose data another takes.
 func (c *Core) discard() {
 	keep := max(0, c.options.KeepEnded)
 	over, orphans := 0, false
@@ -298,7 +306,13 @@ func (c *Core) discard() {
 	if over <= keep && !orphans {
 		return // the usual case needs no search
 	}
-	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || a.order.predecessor() != nil })
+	sources := map[*allocRunner]bool{}
+	for _, a := range c.allocs {
+		if a.in.pending() && !a.rec.Ended {
+			sources[a.in.source()] = true
+		}
+	}
+	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || sources[a] || a.order.predecessor() != nil })
 	slices.SortStableFunc(ended, func(a, b *allocRunner) int { return a.rec.EndedAt.Compare(b.rec.EndedAt) })
 	for i, a := range ended {
 		if i < len(ended)-keep || a.orphan() {

@@ -65,6 +65,9 @@ type node struct {
 
 	// storage are the volumes of the machine.
 	storage *fakeStorage
+	// data are the ephemeral disks, and version is the cluster version of the servers, or zero.
+	data    *fakeData
+	version cluster.Version
 	// noVolumes: the next core mounts no volumes.
 	noVolumes bool
 	// kind is the type of the storage plugin, by default a monolith.
@@ -241,7 +244,7 @@ func newNode(t *testing.T) *node {
 	}
 	n.driver = &pluginProcess{node: n, plugin: client.Plugin{Type: client.DriverPlugin, Name: "mock"}, generation: 1}
 	n.devices.process = &pluginProcess{node: n, plugin: client.Plugin{Type: client.DevicePlugin, Name: "toys"}, generation: 1}
-	n.storage = newStorage(n)
+	n.storage, n.data = newStorage(n), newFakeData(n)
 	n.startCore()
 	return n
 }
@@ -251,6 +254,7 @@ func (n *node) time() client.Time { return client.Time{Boot: n.boot, Wall: n.wal
 // startCore starts a core with the present state of the machine, as after a crash.
 func (n *node) startCore() {
 	n.epoch++
+	n.data.restart()
 	var records []*client.Record
 	for _, id := range slices.Sorted(maps.Keys(n.disk)) {
 		records = append(records, n.disk[id])
@@ -261,7 +265,7 @@ func (n *node) startCore() {
 	}
 	core, err := client.New(client.Options{
 		Node: "node-1", Shell: own, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), LastDevices: map[string][]*cluster.DeviceGroup{"toys": n.devices.last}, Records: records,
-		StartTimeouts: n.startTimeouts, KeepEnded: n.keepEnded, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped), Logger: n.logger,
+		StartTimeouts: n.startTimeouts, KeepEnded: n.keepEnded, Version: n.version, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped), Logger: n.logger,
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
 			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))
@@ -297,12 +301,16 @@ func (n *node) stop(id cluster.AllocID, change ...func(*cluster.Allocation)) {
 
 // answer sends all allocations of the node to the core.
 func (n *node) answer() {
-	w := client.Changes{ClusterID: "cluster-1", Index: n.index, Complete: true}
+	w := client.Changes{ClusterID: "cluster-1", Index: n.index, Version: n.version, Complete: true}
 	for _, a := range n.allocs {
 		known := a.Copy()
 		if r, reported := n.servers[a.ID]; reported {
 			known.ClientStatus, known.ClientDescription = r.ClientStatus, r.ClientDescription
 			known.TaskStates, known.VolumeHolds = r.TaskStates, r.VolumeHolds
+			known.DataIn = r.DataIn
+			if known.DataOut == nil {
+				known.DataOut = r.DataOut
+			}
 			known.DeploymentStatus = &cluster.DeploymentStatus{Healthy: r.Healthy}
 		}
 		w.Known = append(w.Known, a.ID)
@@ -603,6 +611,8 @@ func (s *shell) Save(r *client.Record, reply func(error)) {
 func (s *shell) Discard(id cluster.AllocID, reply func(error)) {
 	s.later(time.Millisecond, func() func() {
 		delete(s.node.disk, id)
+		delete(s.node.data.folders, id)
+		delete(s.node.data.staged, id)
 		return func() { reply(nil) }
 	})
 }
@@ -634,6 +644,7 @@ func (s *shell) Start(ref client.TaskRef, alloc *cluster.Allocation, parts []dev
 		must.True(n.t, slices.ContainsFunc(rec.Tasks, func(t client.TaskRecord) bool { return t.ID == ref.ID }), must.Sprint("no record of ", ref.ID))
 		must.Len(n.t, 0, n.liveOf(ref.Alloc, ref.Task), must.Sprint("a second copy of ", ref.ID))
 		n.storage.starting(alloc, ref)
+		n.data.writes(ref.Alloc)
 		t := &task{id: ref.ID, alloc: ref.Alloc, name: ref.Task, alive: true, started: n.boot, known: true}
 		n.useDevices(t, parts)
 		n.tasks[ref.ID] = t

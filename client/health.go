@@ -6,9 +6,10 @@ import (
 )
 
 // judgeHealth follows the health of a service allocation. An allocation that the servers have stopped
-// keeps its verdict: nothing reads it any more, and each verdict is an entry in the raft log.
+// keeps its verdict: nothing reads it any more, and each verdict is an entry in the raft log. An allocation that
+// waits for data has none.
 func (a *allocRunner) judgeHealth() {
-	if a.job != cluster.JobService || a.orphan() || a.rec.Alloc.ServerTerminal() || a.report.endOnly {
+	if a.job != cluster.JobService || a.orphan() || a.rec.Alloc.ServerTerminal() || a.report.endOnly || a.in.pending() {
 		return
 	}
 	facts := a.healthFacts()
@@ -34,6 +35,9 @@ func (a *allocRunner) judgeHealth() {
 func (a *allocRunner) healthFacts() verdict.Facts {
 	f := verdict.Facts{
 		Terms: verdict.TermsOf(a.group), Received: a.rec.Received, Tasks: verdict.Up, Failed: a.order.failed(),
+	}
+	if in := a.rec.DataIn; in != nil {
+		f.Received = max(f.Received, in.EndedAt)
 	}
 	if a.order.ending() {
 		f.Tasks = verdict.Unsure

@@ -23,6 +23,7 @@ const (
 	DefaultKeepEnded       = 50
 	DefaultMaxStarts       = 64
 	DefaultHoldLimit       = 10 * time.Minute
+	DefaultDataRetention   = time.Hour
 )
 
 // Options are what a [Core] is built from.
@@ -48,6 +49,8 @@ type Options struct {
 	// LastContact is the last time that an earlier client passed to [Core.Contact] since the
 	// machine booted, or zero.
 	LastContact time.Duration
+	// Version is the cluster version of the last answer to an earlier client, or zero.
+	Version cluster.Version
 	// Stopped are the allocations in which the watchdog of an earlier client has stopped tasks.
 	Stopped []guard.Stopped
 	// Volumes are the options for the volumes of the node: shell, records, mount table and folder.
@@ -80,6 +83,9 @@ type Options struct {
 	// and how long an ended allocation waits for the unmount of its volumes. Zero is
 	// [DefaultHoldLimit].
 	HoldLimit time.Duration
+	// DataRetention is how long the data of an ended allocation is kept for a replacement. Zero is
+	// [DefaultDataRetention].
+	DataRetention time.Duration
 	// KeepEnded is the number of ended allocations whose folders the client keeps. Zero is
 	// [DefaultKeepEnded]; a negative number keeps none.
 	KeepEnded int
@@ -118,6 +124,7 @@ func (o Options) withDefaults() (Options, error) {
 		{&o.MinRelaunch, DefaultMinRelaunch}, {&o.MaxRelaunch, DefaultMaxRelaunch},
 		{&o.MinRetry, DefaultMinRetry}, {&o.MaxRetry, DefaultMaxRetry},
 		{&o.PublishInterval, DefaultPublishInterval}, {&o.HoldLimit, DefaultHoldLimit},
+		{&o.DataRetention, DefaultDataRetention},
 	} {
 		if *d.field < 0 {
 			return o, errors.New("client: a duration of Options is negative")

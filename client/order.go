@@ -148,7 +148,7 @@ func (t *taskRunner) mayStart() bool {
 	if a.order.ending() {
 		return false
 	}
-	if a.order.predecessor() != nil {
+	if a.order.predecessor() != nil || a.in.pending() {
 		return false
 	}
 	switch {

@@ -48,6 +48,10 @@ type Record struct {
 	// so the allocation stops although volumes need the plugin.
 	HoldBegan time.Duration
 	HoldOver  bool
+	// DataIn is the move of data into the allocation, or nil without one. DataOut is the data that the client
+	// keeps after the end of the allocation, or nil.
+	DataIn  *DataIn  `json:",omitempty"`
+	DataOut *DataOut `json:",omitempty"`
 	// Tasks are in the order of the group.
 	Tasks []TaskRecord
 	// Ended: all tasks are dead, and ClientStatus is terminal.
@@ -163,6 +167,12 @@ func (r *Record) reboot(bootID string, now time.Duration) {
 	r.Received, r.StopBegan = now, now
 	r.UnmountBegan, r.HoldBegan = 0, 0
 	r.Rebooted()
+	if r.DataIn != nil {
+		r.DataIn.EndedAt = 0
+	}
+	if r.DataOut != nil {
+		r.DataOut.Since = now
+	}
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		t.StopBegan, t.SignalAt, t.RestartAt, t.WindowBegan, t.RunningSince, t.TurnAt = 0, 0, 0, 0, 0, 0
@@ -181,6 +191,12 @@ func (r *Record) notAfter(now time.Duration) (changed bool) {
 		return after
 	}
 	changed = limit(&r.Received, &r.StopBegan, &r.UnmountBegan, &r.HoldBegan, &r.TrueAt)
+	if r.DataIn != nil {
+		changed = limit(&r.DataIn.EndedAt) || changed
+	}
+	if r.DataOut != nil {
+		changed = limit(&r.DataOut.Since) || changed
+	}
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if limit(&t.TurnAt, &t.StopBegan, &t.SignalAt, &t.RunningSince, &t.WindowBegan, &t.DeadSince) {
@@ -196,6 +212,12 @@ func (r *Record) notAfter(now time.Duration) (changed bool) {
 func (r *Record) copy() *Record {
 	c := *r
 	c.Tasks = slices.Clone(r.Tasks)
+	if r.DataIn != nil {
+		c.DataIn = new(*r.DataIn)
+	}
+	if r.DataOut != nil {
+		c.DataOut = new(*r.DataOut)
+	}
 	for i := range c.Tasks {
 		c.Tasks[i].State.Events = slices.Clip(c.Tasks[i].State.Events)
 	}

@@ -158,7 +158,8 @@ func (a *allocRunner) newReport() cluster.AllocReport {
 	}
 	return cluster.AllocReport{
 		Alloc: a.id(), Node: a.core.options.Node, ClientStatus: a.rec.ClientStatus, ClientDescription: cluster.CutText(a.description()),
-		TaskStates: states.Bounded(a.group), VolumeHolds: a.mounts.reported, Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
+		TaskStates: states.Bounded(a.group), VolumeHolds: a.mounts.reported, DataIn: a.in.report(), DataOut: a.out.report(),
+		Healthy: a.rec.Healthy, HealthyAt: a.rec.HealthyAt, At: a.core.now.Wall,
 	}
 }
 

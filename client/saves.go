@@ -35,6 +35,9 @@ func (s *saves) answered(err error) {
 	s.tried = s.flight
 	if err == nil {
 		s.saved, s.failures, s.retryAt = s.flight, 0, 0
+		if s.alloc.rec.Ended {
+			c.visiting.ended() // a replacement may take the data
+		}
 	} else {
 		s.failures++
 		wait := backoff(s.failures, c.options.MinRetry, c.options.MaxRetry)

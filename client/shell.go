@@ -72,6 +72,18 @@ type Shell interface {
 	// Build creates the folders of an allocation.
 	Build(alloc *cluster.Allocation, reply func(error))
 
+	// CopyData requests the data of the allocation that alloc replaces from the servers, and receives it into a
+	// folder of alloc that no task sees. It continues where the last call of the same shell ended. It calls
+	// progress when data begins to arrive, and then at most about once in a second, until it calls reply. It
+	// does not wait for more data when nothing has arrived for some seconds.
+	CopyData(alloc *cluster.Allocation, progress func(DataProgress), reply func(DataAnswer))
+	// DropData ends a call of CopyData in flight, whose answer is no longer needed, and removes what has arrived
+	// for the allocation. It answers after the end of that call.
+	DropData(alloc cluster.AllocID, reply func(error))
+	// PlaceData moves all that has arrived for an allocation into its folders. With from it moves the data out of
+	// the folders of that ended allocation of the node instead. It can also be repeated after a success.
+	PlaceData(alloc *cluster.Allocation, from cluster.AllocID, reply func(error))
+
 	// Reserve requests a device plugin to prepare devices for a start of a task, and answers with what
 	// the task needs to use them. The shell limits the time of the call. After the limit it answers
 	// with an error of class [driver.Deadline]. There is no call to release devices.
@@ -130,6 +142,40 @@ type Launched struct {
 	Err        error
 }
 
+// DataProgress is what has arrived of the data of an ephemeral disk.
+type DataProgress struct {
+	// Source is the allocation whose data it is, as the servers name it, or empty.
+	Source cluster.AllocID
+	// Bytes counts the contents of files, and Entries the files, folders and links. Skipped counts the special
+	// files that are left out.
+	Bytes, Entries, Skipped int64
+}
+
+// DataAnswer is the answer to [Shell.CopyData].
+type DataAnswer struct {
+	DataProgress
+	Result DataResult
+	// Why is the reason for operators, or empty if all data has arrived.
+	Why string
+}
+
+// DataResult is how a call of [Shell.CopyData] ended.
+type DataResult uint8
+
+// The results of a copy.
+const (
+	// DataArrived: all data has arrived and is on the disk.
+	DataArrived DataResult = iota
+	// DataWaits: the allocation with the data has not ended, or other copies run first.
+	DataWaits
+	// DataUnreached: no server has answered.
+	DataUnreached
+	// DataFailed: a server has answered with an error, or the copy was cut.
+	DataFailed
+	// DataRefused: a retry cannot help. The data does not exist, or there is no room for it.
+	DataRefused
+)
+
 // DeviceReport is what a device plugin reports.
 type DeviceReport struct {
 	// Groups are all devices of the plugin, as [device.Check] returns them.
@@ -154,6 +200,8 @@ type Changes struct {
 	// ClusterID and Index identify the state of the servers that gave the answer.
 	ClusterID string
 	Index     uint64
+	// Version is the cluster version by which the servers answer, or zero if it is unknown.
+	Version cluster.Version
 	// Allocs are the allocations that the servers have changed since the last answer, or all
 	// allocations. All states that they are all allocations that are not client-terminal.
 	Allocs []*cluster.Allocation

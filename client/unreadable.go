@@ -13,7 +13,13 @@ func receiveUnreadable(c *Core, u Unreadable) {
 	if alloc.NodeID == "" {
 		alloc.NodeID = c.options.Node // the servers send only allocations of the node
 	}
-	if alloc.NodeID != c.options.Node || alloc.ClientTerminal() {
+	switch {
+	case alloc.NodeID != c.options.Node:
+		return
+	case alloc.ClientTerminal():
+		if alloc.DataOut.Kept() {
+			forsaken(c, alloc)
+		}
 		return
 	}
 	c.options.Logger.Error("the client cannot read an allocation, and reports it as failed", "alloc", alloc.ID, "job", alloc.JobID, "why", u.Reason)
@@ -36,7 +42,7 @@ func updateUnreadable(a *allocRunner, u Unreadable) {
 	}
 	known := *a.rec.Alloc
 	known.AllocModifyIndex, known.ClientStatus, known.DeploymentStatus = u.Alloc.AllocModifyIndex, u.Alloc.ClientStatus, u.Alloc.DeploymentStatus
-	known.ConfirmedAt = u.Alloc.ConfirmedAt
+	known.ConfirmedAt, known.DataOut = u.Alloc.ConfirmedAt, u.Alloc.DataOut
 	if u.Alloc.DesiredStatus != "" {
 		known.DesiredStatus, known.DesiredDescription = u.Alloc.DesiredStatus, u.Alloc.DesiredDescription
 		known.DesiredTransition = u.Alloc.DesiredTransition

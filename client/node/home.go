@@ -58,6 +58,8 @@ type lastContact struct {
 	// answered.
 	BootID string
 	Sent   time.Duration
+	// ClusterVersion is the cluster version of the last answer, or zero.
+	ClusterVersion cluster.Version
 	// Guarded: the servers accept no jobs without a token.
 	Guarded bool
 }
@@ -180,6 +182,13 @@ func (h *home) noteContact(change func(*lastContact)) error {
 		return err
 	}
 	return os.Rename(next, h.file(contactFile))
+}
+
+// clusterVersion returns the cluster version of the last answer of the servers, or zero.
+func (h *home) clusterVersion() cluster.Version {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last.ClusterVersion
 }
 
 // guarded reports whether the servers accepted no jobs without a token when they last answered.

@@ -5,13 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/datacopy"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
@@ -148,6 +153,7 @@ func (s *httpServers) Changes(ctx context.Context, clusterID string, index uint6
 	err = s.send(func(one httpServer) error {
 		c, err := one.self.Changes(ctx, api.Since{ClusterID: clusterID, Index: index}, changesWait)
 		w = changesOf(c)
+		w.Version = cluster.Version(s.registeredIn.Load())
 		if err == nil && w.Complete {
 			w.Claims, err = one.claims(ctx)
 		}
@@ -185,6 +191,47 @@ func (s *httpServers) Report(ctx context.Context, reports []cluster.AllocReport)
 		_, err := one.self.ReportAllocs(ctx, reports)
 		return err
 	})
+}
+
+// Data implements [DataServers].
+func (s *httpServers) Data(ctx context.Context, alloc cluster.AllocID, folders []string, from datacopy.Position) (stream io.ReadCloser, answer client.DataAnswer) {
+	query := url.Values{wire.DataFolder: folders}
+	if from.Path != "" {
+		query.Set(wire.DataAfter, from.Path)
+		query.Set(wire.DataOffset, strconv.FormatInt(from.Offset, 10))
+	}
+	var response *http.Response
+	err := s.send(func(one httpServer) (err error) {
+		response, err = one.self.Data(ctx, alloc, query)
+		if err == nil && response.StatusCode >= http.StatusInternalServerError && !waits(response) {
+			err = errors.New(response.Status)
+		}
+		return err
+	})
+	if response == nil {
+		return nil, client.DataAnswer{Result: client.DataUnreached, Why: err.Error()}
+	}
+	answer.Source = cluster.AllocID(response.Header.Get(wire.DataSource))
+	if response.StatusCode == http.StatusOK {
+		return response.Body, answer
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, cluster.MaxTaskEventBytes)) // a text that ends early is a reason too
+	answer.Why = strings.TrimSpace(string(text))
+	switch {
+	case response.StatusCode == http.StatusGone:
+		answer.Result = client.DataRefused
+	case waits(response):
+		answer.Result = client.DataWaits
+	default:
+		answer.Result, answer.Why = client.DataFailed, fmt.Sprintf("the server answers %d: %s", response.StatusCode, answer.Why)
+	}
+	return nil, answer
+}
+
+// waits reports whether a server answers that the data cannot be sent yet.
+func waits(r *http.Response) bool {
+	return r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") != ""
 }
 
 // OpenSession implements [Servers]. Each session uses the server after the server of the last

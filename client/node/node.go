@@ -66,6 +66,7 @@ func (n *Node) Run(ctx context.Context) error {
 	n.end()
 	running.Wait()
 	n.shell.running.Wait()
+	n.shell.data.closeAll()
 	n.shell.drivers.detach()
 	n.shell.devices.detach()
 	n.shell.tasks.logs.close()
@@ -122,6 +123,17 @@ func (n *Node) answered(sent time.Duration) {
 	}
 }
 
+// receive passes an answer of the servers to the core. It writes a new cluster version to the disk: the next
+// client needs it before its first answer.
+func (n *Node) receive(w client.Changes) {
+	if w.Version != 0 && w.Version != n.home.clusterVersion() {
+		if err := n.home.noteContact(func(c *lastContact) { c.ClusterVersion = w.Version }); err != nil {
+			n.logger.Warn("the cluster version was not written to the disk", "error", err)
+		}
+	}
+	n.core.Servers(w)
+}
+
 // Close releases the data directory. Call it after Run has returned, or without a call of Run.
 func (n *Node) Close() error {
 	n.end()
@@ -148,6 +160,7 @@ func (n *Node) nodeapiOptions() nodeapi.Options {
 		Tasks:   n.operators(),
 		Devices: n.shell.devices.stats,
 		Storage: &controllers{n.shell.storage},
+		Data:    &dataSource{core: n.core, roster: n.shell.roster, tasks: n.shell.tasks},
 		Host: func(ctx context.Context) (*hoststats.Sample, error) {
 			return hoststats.Take(ctx, hoststats.Options{DataDir: n.home.path})
 		},

@@ -173,6 +173,10 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	}
 	n.shell.storage = n.newStorage(sockets)
 	n.shell.tasks = n.newTasks(life, o, dirs, groups, filepath.Join(sockets, shimsDir))
+	n.shell.data = newData(servers, n.shell.tasks, n.logger)
+	if err := removeIncoming(ctx, dirs, left.allocs); err != nil {
+		n.logger.Warn("data that has arrived for an earlier client could not be removed", "error", err)
+	}
 	volumes, err := volumeOptions(n.shell, servers, n.home.path, left)
 	if err != nil {
 		return err
@@ -190,7 +194,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 		Node: n.ID(), Shell: n.shell, BootID: n.bootID, NewTaskID: newTaskID,
 		Drivers: n.shell.drivers.names(), DevicePlugins: n.shell.devices.names(), LastDevices: programs.lastDevices(),
 		Records: append(left.allocs, lost.records...), LastContact: n.home.contact(n.bootID), Stopped: stopped, Logger: n.logger, MaxStarts: o.Config.Limits.DriverCalls, StartTimeouts: n.shell.drivers.startTimeouts(o.Config.Plugins),
-		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: holdLimit(o.Config),
+		KeepEnded: o.keepEnded, Volumes: volumes, HoldLimit: holdLimit(o.Config), DataRetention: o.Config.Limits.DataRetention, Version: n.home.clusterVersion(),
 	})
 	if err != nil {
 		return err
@@ -203,7 +207,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 func (n *Node) connect(core *client.Core, happen *events) {
 	n.core, happen.pluginEvents, n.shell.storage.events = core, core, core
 	n.shell.storage.restartTask = core.Operator().Restart
-	n.shell.contact.answered, n.shell.contact.receive = n.answered, core.Servers
+	n.shell.contact.answered, n.shell.contact.receive = n.answered, n.receive
 	n.shell.guards.stopped = core.StoppedByWatchdog
 	n.shell.contact.foreign, n.shell.contact.forgotten = core.Foreign, core.Forgotten
 	// The first registration has the devices of the earlier client. Otherwise they would vanish until

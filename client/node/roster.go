@@ -30,6 +30,9 @@ var _ nodeapi.Roster = (*roster)(nil)
 type rostered struct {
 	job   cluster.JobKey
 	tasks []rosteredTask
+	// ended: the allocation has ended. kept is the allocation if the client keeps its data, or nil.
+	ended bool
+	kept  *cluster.Allocation
 	// changed is closed when a newer record arrives, or when the allocation is removed.
 	changed chan struct{}
 }
@@ -48,9 +51,13 @@ func newRoster(d *drivers, records ...[]*client.Record) *roster {
 	return r
 }
 
-// put updates the roster from a record. It keeps no reference to the record.
+// put updates the roster from a record. It keeps no reference to the record, except
+// for the allocation, which nothing writes to.
 func (r *roster) put(rec *client.Record) {
-	next := &rostered{job: rec.Alloc.JobKey(), changed: make(chan struct{})}
+	next := &rostered{job: rec.Alloc.JobKey(), ended: rec.Ended, changed: make(chan struct{})}
+	if out := rec.DataOut; out != nil && out.State == cluster.DataKept {
+		next.kept = rec.Alloc
+	}
 	for i := range rec.Tasks {
 		t := &rec.Tasks[i]
 		one := rosteredTask{id: t.ID, TaskState: nodeapi.TaskState{

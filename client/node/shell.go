@@ -30,6 +30,7 @@ type shell struct {
 	devices *devices
 	tasks   *tasks
 	storage *storagePlugins
+	data    *data
 	roster  *roster
 	records record.Table[*client.Record]
 	store   record.Store
@@ -113,6 +114,21 @@ func (s *shell) Build(alloc *cluster.Allocation, reply func(error)) {
 		}
 		return s.tasks.build(alloc)
 	}, reply)
+}
+
+// CopyData implements [client.Shell]. It does not count as a write to the disk, because it takes as long as the copy.
+func (s *shell) CopyData(alloc *cluster.Allocation, progress func(client.DataProgress), reply func(client.DataAnswer)) {
+	s.running.Go(func() { reply(s.data.copy(s.life, alloc, progress)) })
+}
+
+// DropData implements [client.Shell].
+func (s *shell) DropData(alloc cluster.AllocID, reply func(error)) {
+	runError(s, func() error { return s.data.drop(s.life, alloc) }, reply)
+}
+
+// PlaceData implements [client.Shell].
+func (s *shell) PlaceData(alloc *cluster.Allocation, from cluster.AllocID, reply func(error)) {
+	s.write(alloc.JobKey(), func() error { return s.data.place(s.life, alloc, from) }, reply)
 }
 
 // run runs an effect in a goroutine of its own.

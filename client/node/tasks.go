@@ -76,18 +76,22 @@ func (t *tasks) group(alloc cluster.AllocID, task string) (*cgroup.Group, error)
 
 // build creates the folders of an allocation.
 func (t *tasks) build(alloc *cluster.Allocation) error {
+	return t.dirs.Build(string(alloc.ID), t.tasksOf(alloc))
+}
+
+// tasksOf returns the tasks of an allocation with the users that own their folders.
+func (t *tasks) tasksOf(alloc *cluster.Allocation) (all []allocdir.Task) {
 	group := groupOf(alloc)
 	if group == nil {
-		return t.dirs.Build(string(alloc.ID), nil)
+		return nil
 	}
-	var all []allocdir.Task
 	for _, task := range group.Tasks {
 		if task == nil {
 			continue
 		}
 		all = append(all, allocdir.Task{Name: task.Name, User: t.ownerOf(alloc, group, task)})
 	}
-	return t.dirs.Build(string(alloc.ID), all)
+	return all
 }
 
 // ownerOf returns the user who owns the folders of a task, or "" if the user does not exist. The

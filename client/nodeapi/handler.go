@@ -28,6 +28,8 @@ type Options struct {
 	Tasks Tasks
 	// Storage calls controllers of storage plugins. Nil: these requests answer 501.
 	Storage Storage
+	// Data has the data that ended allocations keep. Nil: these requests answer 501.
+	Data Data
 }
 
 // Handler answers requests. It starts no goroutine that outlives a request.
@@ -52,6 +54,7 @@ func New(o Options) *Handler {
 	newReader(o).route(h)
 	h.routeTasks()
 	h.routeStorage()
+	h.routeData()
 	return h
 }
 

@@ -467,3 +467,32 @@ func (r *run) Publish(facts client.NodeFacts) {
 		r.node.options.Publish(facts)
 	}
 }
+
+// noData is why the data of ephemeral disks does not arrive.
+const noData = "the simulator does not move data yet"
+
+// CopyData answers that there is no data.
+func (r *run) CopyData(alloc *cluster.Allocation, _ func(client.DataProgress), reply func(client.DataAnswer)) {
+	if !r.begins("CopyData", string(alloc.ID)) {
+		return
+	}
+	r.after(folderTime, func() {
+		r.answers("CopyData", func() { reply(client.DataAnswer{Result: client.DataRefused, Why: noData}) })
+	})
+}
+
+// DropData removes nothing, because no data arrives.
+func (r *run) DropData(alloc cluster.AllocID, reply func(error)) {
+	if !r.begins("DropData", string(alloc)) {
+		return
+	}
+	r.after(folderTime, func() { r.answers("DropData", func() { reply(nil) }) })
+}
+
+// PlaceData moves nothing, because no double reads folders.
+func (r *run) PlaceData(alloc *cluster.Allocation, _ cluster.AllocID, reply func(error)) {
+	if !r.begins("PlaceData", string(alloc.ID)) {
+		return
+	}
+	r.after(folderTime, func() { r.answers("PlaceData", func() { reply(nil) }) })
+}

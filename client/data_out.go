@@ -1,0 +1,138 @@
+package client
+
+import (
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// DataOut is the part of a [Record] about the data that an ended allocation keeps for a replacement.
+type DataOut struct {
+	// State is [cluster.DataKept], or how the move ended. Peer is the replacement that has the data, or
+	// empty.
+	State cluster.DataState
+	Peer  cluster.AllocID `json:",omitempty"`
+	Why   string          `json:",omitempty"`
+	// Since is the end of the allocation, or of the last copy.
+	Since time.Duration
+}
+
+// dataOut keeps the folders and the record of an ended allocation until a replacement has its data, or until
+// the retention is over.
+type dataOut struct {
+	alloc *allocRunner
+	// readers counts the copies in flight.
+	readers int
+}
+
+// DataSent posts that a copy of the data of an ended allocation of this node begins or ends.
+func DataSent(c *Core, alloc cluster.AllocID, begins bool) {
+	c.inbox.post(func() {
+		a := c.alloc(alloc)
+		if a == nil {
+			return
+		}
+		if begins {
+			a.out.readers++
+		} else {
+			a.out.readers = max(0, a.out.readers-1)
+		}
+		a.out.extend()
+	})
+}
+
+func (o *dataOut) kept() bool {
+	out := o.alloc.rec.DataOut
+	return out != nil && out.State == cluster.DataKept
+}
+
+// keep decides at the end of the allocation whether its data is kept. There is none if no task has started, unless
+// it came from another allocation. Work that has run to completion gets no replacement.
+func (o *dataOut) keep() {
+	a := o.alloc
+	in := a.rec.DataIn
+	switch {
+	case a.core.version < cluster.VersionOfData, !a.group.MovesData(), a.report.endOnly:
+	case !a.order.anyStarted() && (in == nil || in.State != DataInPlaced):
+	case a.job.ToCompletion() && !a.rec.Stopping && !a.order.failed():
+	default:
+		a.rec.DataOut = &DataOut{State: cluster.DataKept, Since: a.core.now.Boot}
+	}
+}
+
+// extend starts the retention again.
+func (o *dataOut) extend() {
+	if o.kept() {
+		o.alloc.rec.DataOut.Since = o.alloc.core.now.Boot
+		o.alloc.saves.note()
+	}
+}
+
+// update handles a newer row of the allocation, which has the end of the move. A row with the end of the
+// allocation and without its data is from servers of a lower cluster version.
+func (o *dataOut) update(row *cluster.Allocation) {
+	ended := row.ClientStatus == cluster.ClientComplete || row.ClientStatus == cluster.ClientFailed
+	if !o.kept() || !ended || row.DataOut.Kept() {
+		return
+	}
+	o.alloc.rec.DataOut = nil
+	if row.DataOut != nil {
+		o.alloc.rec.DataOut = &DataOut{State: row.DataOut.State, Peer: row.DataOut.Peer, Why: row.DataOut.Why}
+	}
+	o.alloc.saves.note()
+}
+
+// forget handles that the servers do not have the allocation, so no replacement of it comes.
+func (o *dataOut) forget() {
+	if o.kept() {
+		o.alloc.rec.DataOut = nil
+		o.alloc.saves.note()
+	}
+}
+
+// taken handles that a replacement on this node has the data. Its report ends the move on both rows.
+func (o *dataOut) taken(by cluster.AllocID) {
+	o.alloc.rec.DataOut = &DataOut{State: cluster.DataCopied, Peer: by}
+	o.alloc.saves.note()
+}
+
+// step gives the data up when the retention is over.
+func (o *dataOut) step() {
+	a := o.alloc
+	if !o.kept() || o.readers > 0 || !a.core.reached(later(a.rec.DataOut.Since, a.core.options.DataRetention)) {
+		return
+	}
+	o.giveUp("no replacement has taken the data within " + a.core.options.DataRetention.String())
+}
+
+func (o *dataOut) giveUp(why string) {
+	o.alloc.rec.DataOut = &DataOut{State: cluster.DataGivenUp, Why: why}
+	o.alloc.touch()
+	o.alloc.report.noteUrgent()
+}
+
+// settled reports whether the folders of the ended allocation are no longer needed, and the servers have that.
+func (o *dataOut) settled() bool {
+	a := o.alloc
+	return a.rec.DataOut == nil || !o.kept() && (a.rec.DataOut.State != cluster.DataGivenUp || a.report.taken == a.report.version)
+}
+
+// report returns the data that is kept or was given up for the servers, or nil.
+func (o *dataOut) report() *cluster.DataMove {
+	out := o.alloc.rec.DataOut
+	if out == nil || out.State == cluster.DataCopied {
+		return nil
+	}
+	return &cluster.DataMove{State: out.State, Peer: out.Peer, Why: cluster.CutText(out.Why)}
+}
+
+// forsaken handles the row of an ended allocation whose data the client must keep, and that the client
+// does not have: its record is lost. The client reports that the data is given up.
+func forsaken(c *Core, row *cluster.Allocation) {
+	a := newAllocRunner(c, &Record{
+		Alloc: row, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot,
+		ClientStatus: row.ClientStatus, Ended: true, EndedAt: c.now.Wall,
+	})
+	c.add(a)
+	a.out.giveUp("the client has no record of the allocation, whose data is lost")
+}

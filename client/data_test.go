@@ -1,0 +1,406 @@
+package client_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// newDisks returns a node of servers that move data.
+func newDisks(t *testing.T) *node {
+	n := newNode(t)
+	n.version = cluster.VersionOfData
+	n.startCore()
+	return n
+}
+
+// disk returns an allocation whose group migrates its data.
+func disk(id, previous cluster.AllocID, tasks ...*cluster.Task) *cluster.Allocation {
+	if len(tasks) == 0 {
+		tasks = []*cluster.Task{mainTask("web")}
+	}
+	a := allocation(id, tasks...)
+	a.Job.TaskGroups[0].EphemeralDisk = cluster.EphemeralDisk{SizeMB: 10, Migrate: true, Sticky: true}
+	a.PreviousAllocation = previous
+	return a
+}
+
+// dataIn checks the newest report of the move into an allocation.
+func dataIn(n *node, id cluster.AllocID, state cluster.DataState) *cluster.DataMove {
+	n.t.Helper()
+	got := n.servers[id].DataIn
+	must.EqOp(n.t, state, got.StateOf(), must.Sprintf("%+v\n%s", got, n.storyOf()))
+	return got
+}
+
+// A replacement on another node starts with the data, and not before.
+func TestData_copied(t *testing.T) {
+	n := newDisks(t)
+	n.data.answers = []dataScript{
+		{after: time.Minute, answer: client.DataAnswer{Result: client.DataWaits, Why: "allocation p has not ended"}},
+		{after: 3 * time.Minute, parts: []int64{1}, gap: time.Second, content: "p", answer: client.DataAnswer{DataProgress: client.DataProgress{Source: "p0", Bytes: 20, Skipped: 1}}},
+	}
+	n.place(disk("r", "p", hooked("before", cluster.HookPrestart, true), mainTask("web")))
+	n.run(2 * time.Second)
+	must.Eq(t, &cluster.DataMove{State: cluster.DataWaiting, Peer: "p"}, n.servers["r"].DataIn)
+	n.run(time.Minute)
+	must.EqOp(t, "allocation p has not ended", dataIn(n, "r", cluster.DataWaiting).Why)
+	must.StrContains(t, n.servers["r"].ClientDescription, "waiting for the data of allocation p: allocation p has not ended")
+	must.SliceEmpty(t, n.live(""))
+	must.Nil(t, n.servers["r"].Healthy)
+	n.run(4 * time.Minute)
+	in := dataIn(n, "r", cluster.DataCopied)
+	must.EqOp(t, cluster.AllocID("p0"), in.Peer)
+	must.EqOp(t, 20, in.Bytes)
+	must.EqOp(t, 1, in.Skipped)
+	must.False(t, in.StartedAt.IsZero())
+	must.EqOp(t, "p r r", n.data.content("r"))
+	must.StrContains(t, n.messages("r", "web"), "The task has the data of allocation p0: 20 bytes, and 1 special files are left out")
+	must.True(t, *n.servers["r"].Healthy)
+}
+
+// The health deadline counts from the end of the wait.
+func TestData_healthDeadline(t *testing.T) {
+	n := newDisks(t)
+	n.scripts["web"] = script{hangsAt: "StartTask"}
+	n.data.answers = []dataScript{{after: time.Hour, content: "p", answer: client.DataAnswer{}}}
+	n.place(disk("r", "p"))
+	n.run(time.Hour + cluster.DefaultHealthyDeadline - time.Second)
+	must.Nil(t, n.servers["r"].Healthy)
+	n.run(2 * time.Second)
+	must.False(t, *n.servers["r"].Healthy)
+}
+
+// Servers of an older cluster version, groups that do not migrate, and first allocations: nothing is requested.
+func TestData_none(t *testing.T) {
+	for name, change := range map[string]func(*node, *cluster.Allocation){
+		"older servers":  func(n *node, _ *cluster.Allocation) { n.version = cluster.VersionOfData - 1 },
+		"unknown":        func(n *node, _ *cluster.Allocation) { n.version = 0 },
+		"no replacement": func(_ *node, a *cluster.Allocation) { a.PreviousAllocation = "" },
+		"no migration":   func(_ *node, a *cluster.Allocation) { a.Job.TaskGroups[0].EphemeralDisk.Migrate = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.version = cluster.VersionOfData
+			a := disk("r", "p")
+			change(n, a)
+			n.startCore()
+			n.place(a)
+			reaches(n, "r", cluster.ClientRunning, time.Second)
+			must.Nil(t, n.servers["r"].DataIn)
+			must.EqOp(t, 0, n.data.requests)
+			if name != "no replacement" {
+				ends(n, "r", 20*time.Second)
+				must.Nil(t, n.servers["r"].DataOut)
+			}
+		})
+	}
+}
+
+// A copy is given up when a retry cannot help, and when nothing arrives for a minute.
+func TestData_givenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []dataScript
+		within  time.Duration
+		why     string
+	}{
+		"refused":         {[]dataScript{refused("the allocation is lost")}, 5 * time.Second, "the allocation is lost"},
+		"cut for ever":    {[]dataScript{cut(time.Second, 5), cut(time.Second)}, 80 * time.Second, "nothing has arrived for 1m0s: the stream was cut"},
+		"cut at the head": {[]dataScript{cut(time.Second, 0)}, 80 * time.Second, "nothing has arrived for 1m0s: the stream was cut"},
+		"servers fail":    {[]dataScript{{after: time.Second, answer: client.DataAnswer{Result: client.DataFailed, Why: "Unexpected response code: 500"}}}, 80 * time.Second, "nothing has arrived for 1m0s: Unexpected response code: 500"},
+		"stalled":         {[]dataScript{{after: time.Second, parts: []int64{7}, silent: true}}, 62 * time.Second, "nothing has arrived for 1m0s"},
+		"unreached half-way": {[]dataScript{
+			cut(time.Second, 5), {after: time.Second, answer: client.DataAnswer{Result: client.DataUnreached, Why: "no route"}},
+		}, 80 * time.Second, "nothing has arrived for 1m0s: no route"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newDisks(t)
+			n.data.answers = c.answers
+			n.place(disk("r", "p"))
+			n.run(c.within)
+			must.EqOp(t, c.why, dataIn(n, "r", cluster.DataGivenUp).Why)
+			must.EqOp(t, cluster.ClientRunning, n.status("r"))
+			must.StrContains(t, n.messages("r", "web"), "The task starts without the data of allocation p: "+c.why)
+			must.EqOp(t, "folders of r", n.data.left())
+			must.EqOp(t, "r", n.data.content("r"))
+		})
+	}
+}
+
+// These waits have no limit: the other allocation has not ended, other copies run first, no server answers.
+func TestData_waitsWithoutLimit(t *testing.T) {
+	for name, answers := range map[string][]dataScript{
+		"waits":             {{after: 5 * time.Minute, answer: client.DataAnswer{Result: client.DataWaits, Why: "its turn"}}},
+		"at once":           {{after: time.Millisecond, answer: client.DataAnswer{Result: client.DataWaits, Why: "its turn"}}},
+		"unreached":         {{after: time.Second, answer: client.DataAnswer{Result: client.DataUnreached, Why: "no route"}}},
+		"waits after a cut": {cut(time.Second, 5), {after: time.Minute, answer: client.DataAnswer{Result: client.DataWaits, Why: "its turn"}}},
+		"slow": {{after: time.Second, gap: 50 * time.Second, silent: true, parts: []int64{
+			1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newDisks(t)
+			n.data.answers = answers
+			n.place(disk("r", "p"))
+			n.run(20 * time.Minute)
+			must.True(t, n.servers["r"].DataIn.Pending())
+			must.LessEq(t, 20*6+20, len(n.reports))
+			must.LessEq(t, 20*6+20, n.data.requests)
+			must.SliceEmpty(t, n.live(""))
+		})
+	}
+}
+
+// Bytes are reported at most once in ten seconds.
+func TestData_progress(t *testing.T) {
+	n := newDisks(t)
+	var parts []int64
+	for i := range int64(60) {
+		parts = append(parts, i)
+	}
+	n.data.answers = []dataScript{{after: time.Second, gap: time.Second, parts: parts, content: "p", answer: client.DataAnswer{DataProgress: client.DataProgress{Bytes: 60}}}}
+	n.place(disk("r", "p"))
+	n.run(5 * time.Second)
+	before := len(n.reports)
+	n.run(50 * time.Second)
+	must.Between(t, 4, len(n.reports)-before, 5)
+	must.Between(t, 40, dataIn(n, "r", cluster.DataCopying).Bytes, 54)
+}
+
+// The data that is all on the node is placed when the disk works again.
+func TestData_placeFails(t *testing.T) {
+	n := newDisks(t)
+	n.data.answers, n.data.placeErrors = []dataScript{moved("p", "p")}, []error{errDisk, errDisk}
+	n.place(disk("r", "p"))
+	n.run(30 * time.Second)
+	dataIn(n, "r", cluster.DataCopied)
+	must.EqOp(t, "p r", n.data.content("r"))
+	must.StrContains(t, n.messages("r", "web"), "could not move the data to the folders of the task, and retries: input/output error")
+}
+
+// A replacement that must stop before it has the data leaves the move open for the next one.
+func TestData_stoppedBefore(t *testing.T) {
+	for name, answers := range map[string][]dataScript{
+		"while it waits":  {{after: time.Hour, answer: client.DataAnswer{Result: client.DataWaits}}},
+		"while it copies": {{after: time.Second, parts: []int64{5}, silent: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newDisks(t)
+			n.data.answers = answers
+			n.place(disk("r", "p"))
+			n.run(5 * time.Second)
+			ends(n, "r", 20*time.Second)
+			must.True(t, n.servers["r"].DataIn.Pending())
+			must.Nil(t, n.servers["r"].DataOut)
+			must.EqOp(t, "", n.data.left())
+			must.MapEmpty(t, n.data.copies)
+		})
+	}
+}
+
+// A replacement that has the data and must stop before its first task keeps the data for the next one.
+func TestData_stoppedWithTheData(t *testing.T) {
+	n := newDisks(t)
+	n.scripts["web"] = script{hangsAt: "StartTask"}
+	n.data.answers = []dataScript{moved("p", "p")}
+	n.place(disk("r", "p"))
+	n.run(3 * time.Second)
+	dataIn(n, "r", cluster.DataCopied)
+	ends(n, "r", 20*time.Second)
+	must.True(t, n.servers["r"].DataOut.Kept())
+	n.scripts["web"] = script{}
+	n.place(disk("r2", "r"))
+	reaches(n, "r2", cluster.ClientRunning, 5*time.Second)
+	must.EqOp(t, "p r2", n.data.content("r2"))
+	must.EqOp(t, 1, n.data.requests)
+}
+
+// On one node folders move without the servers, also past replacements that never had the data, and also if only
+// sticky is set.
+func TestData_onOneNode(t *testing.T) {
+	for _, migrate := range []bool{true, false} {
+		for _, keep := range []int{0, -1} {
+			t.Run(fmt.Sprint("migrate ", migrate, ", keep ", keep), func(t *testing.T) {
+				n := newDisks(t)
+				n.keepEnded = keep
+				n.startCore()
+				n.scripts["web"] = script{stopTakes: 4 * time.Second}
+				on := func(id, previous cluster.AllocID) *cluster.Allocation {
+					a := disk(id, previous)
+					a.Job.TaskGroups[0].EphemeralDisk.Migrate = migrate
+					return a
+				}
+				n.place(on("p", ""))
+				reaches(n, "p", cluster.ClientRunning, time.Second)
+				n.stop("p")
+				n.place(on("r", "p"))
+				n.run(time.Second)
+				dataIn(n, "r", cluster.DataWaiting)
+				n.stop("r") // before p has ended
+				n.place(on("r2", "r"))
+				n.run(10 * time.Second)
+				in := dataIn(n, "r2", cluster.DataCopied)
+				must.EqOp(t, cluster.AllocID("p"), in.Peer)
+				must.EqOp(t, "p r2", n.data.content("r2"))
+				must.EqOp(t, 0, n.data.requests)
+				must.EqOp(t, migrate, n.servers["p"].DataOut.Kept())
+			})
+		}
+	}
+}
+
+// The ended allocation keeps its data until its row has the end of the move, until the row is gone, until servers
+// of an older version do not have it, or until the retention is over.
+func TestData_kept(t *testing.T) {
+	change := func(change func(*cluster.Allocation)) func(*node) {
+		return func(n *node) {
+			n.index++
+			n.allocs[0] = n.allocs[0].Copy()
+			n.allocs[0].AllocModifyIndex = n.index
+			change(n.allocs[0])
+			n.answer()
+		}
+	}
+	for name, c := range map[string]struct {
+		do       func(*node)
+		after    time.Duration
+		reported cluster.DataState
+	}{
+		"copied": {do: change(func(a *cluster.Allocation) { a.DataOut = &cluster.DataMove{State: cluster.DataCopied, Peer: "r"} })},
+		"given up": {do: change(func(a *cluster.Allocation) {
+			a.DataOut = &cluster.DataMove{State: cluster.DataGivenUp, Peer: "r", Why: "no room"}
+		})},
+		"deleted": {do: func(n *node) {
+			n.allocs = nil
+			n.answer()
+		}},
+		"not stored": {do: func(n *node) {
+			r := n.servers["p"]
+			r.DataOut = nil
+			n.servers["p"] = r
+			n.answer()
+		}},
+		"retention": {do: func(*node) {}, after: time.Hour, reported: cluster.DataGivenUp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newDisks(t)
+			n.keepEnded = -1
+			n.startCore()
+			n.place(disk("p", ""))
+			reaches(n, "p", cluster.ClientRunning, time.Second)
+			ends(n, "p", 20*time.Second)
+			must.True(t, n.servers["p"].DataOut.Kept())
+			n.run(30 * time.Minute)
+			n.crash()
+			n.answer()
+			n.run(20 * time.Minute)
+			must.EqOp(t, "folders of p", n.data.left())
+			if c.after != 0 {
+				client.DataSent(n.core, "p", true) // a copy runs, and the retention does not end
+				n.run(2 * time.Hour)
+				must.EqOp(t, "folders of p", n.data.left())
+				client.DataSent(n.core, "p", false)
+			}
+			reports := len(n.reports)
+			c.do(n)
+			n.run(c.after + time.Second)
+			must.EqOp(t, "", n.data.left())
+			must.MapEmpty(t, n.disk)
+			if c.reported != "" {
+				must.EqOp(t, c.reported, n.servers["p"].DataOut.StateOf())
+				must.EqOp(t, "no replacement has taken the data within 1h0m0s", n.servers["p"].DataOut.Why)
+			} else {
+				must.Len(t, reports, n.reports)
+			}
+		})
+	}
+}
+
+// Nothing is kept of an allocation that never ran, and of one that has run to completion.
+func TestData_nothingToKeep(t *testing.T) {
+	n := newDisks(t)
+	n.scripts["web"] = script{hangsAt: "StartTask"}
+	n.place(disk("p", ""))
+	n.run(time.Second)
+	ends(n, "p", 20*time.Second)
+	must.Nil(t, n.servers["p"].DataOut)
+
+	n = newDisks(t)
+	n.scripts["web"] = script{runs: []ending{{after: time.Minute}}}
+	batch := disk("b", "")
+	batch.Job.Type = cluster.JobBatch
+	n.place(batch)
+	reaches(n, "b", cluster.ClientComplete, 2*time.Minute)
+	must.Nil(t, n.servers["b"].DataOut)
+}
+
+// The record of an ended allocation is lost: the servers get that its data is lost.
+func TestData_forsaken(t *testing.T) {
+	n := newDisks(t)
+	a := disk("p", "")
+	a.ClientStatus, a.DesiredStatus, a.DataOut = cluster.ClientComplete, cluster.DesiredStop, &cluster.DataMove{State: cluster.DataKept}
+	n.keepEnded = -1
+	n.startCore()
+	n.place(a)
+	n.run(5 * time.Second)
+	must.EqOp(t, cluster.DataGivenUp, n.servers["p"].DataOut.StateOf())
+	must.EqOp(t, cluster.ClientComplete, n.status("p"))
+	must.SliceEmpty(t, n.live(""))
+	must.MapEmpty(t, n.disk)
+}
+
+// The client dies at each effect of a move: the copied data is complete when the task starts, and nothing is left over.
+func TestData_clientDies(t *testing.T) {
+	for _, where := range []string{"from another node", "on one node"} {
+		t.Run(where, func(t *testing.T) {
+			for dieAt := 1; ; dieAt++ {
+				n := newDisks(t)
+				n.scripts["web"] = script{stopTakes: time.Second}
+				if where == "on one node" {
+					n.place(disk("p", ""))
+					reaches(n, "p", cluster.ClientRunning, time.Second)
+				} else {
+					n.data.answers = []dataScript{cut(time.Second, 3), moved("p", "p")}
+				}
+				n.dieAt = n.effects + dieAt
+				if where == "on one node" {
+					n.stop("p")
+				}
+				n.place(disk("r", "p"))
+				n.run(30 * time.Second)
+				died := n.dieAt == 0
+				must.EqOp(t, cluster.ClientRunning, n.status("r"), must.Sprint("dies at ", dieAt))
+				dataIn(n, "r", cluster.DataCopied)
+				must.StrHasPrefix(t, "p r", n.data.content("r"), must.Sprint("dies at ", dieAt, "\n", n.storyOf()))
+				must.EqOp(t, "folders of r", n.data.left())
+				if !died {
+					must.Greater(t, 10, dieAt)
+					return
+				}
+			}
+		})
+	}
+}
+
+// The machine restarts while data arrives, and after it has arrived.
+func TestData_reboot(t *testing.T) {
+	for name, after := range map[string]time.Duration{"arrives": 1500 * time.Millisecond, "has arrived": 2500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			n := newDisks(t)
+			n.data.answers = []dataScript{moved("p", "p")}
+			n.place(disk("r", "p"))
+			n.run(after)
+			n.reboot()
+			n.answer()
+			n.run(20 * time.Second)
+			dataIn(n, "r", cluster.DataCopied)
+			must.EqOp(t, cluster.ClientRunning, n.status("r"))
+			must.StrHasPrefix(t, "p r", n.data.content("r"))
+		})
+	}
+}
