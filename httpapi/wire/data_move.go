@@ -66,8 +66,12 @@ func (w *DataMove) move(field string) (*cluster.DataMove, error) {
 //
 // After any other status and after a cut the client of a node sends the request again.
 const (
-	// DataFolder, DataAfter and DataOffset are the parameters of the request.
-	DataFolder, DataAfter, DataOffset = "folder", "after", "offset"
+	// DataFolder is the parameter with a folder, such as "alloc/data".
+	DataFolder = "folder"
+	// DataAfter is the parameter with the path of the last entry that has arrived.
+	DataAfter = "after"
+	// DataOffset is the parameter with the bytes of that entry that have arrived.
+	DataOffset = "offset"
 	// DataSource is the header of the answer that names the allocation whose data it is.
 	DataSource = "X-Nodedrain-Data-Source"
 )

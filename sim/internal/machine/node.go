@@ -240,7 +240,7 @@ func (n *Node) StartClient() error {
 	}
 	n.started = n.clock.now
 	r := &run{node: n, processes: map[client.Plugin]process{}}
-	r.served.run = r
+	r.served.run, r.disks.run = r, r
 	o := client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),
 		Records: append(readDisk(n), orphans(n)...), KeepEnded: n.options.KeepEnded, LastContact: n.contact, Stopped: n.watchdog.replace(),

@@ -19,6 +19,7 @@ type run struct {
 	// processes are the processes of drivers and device plugins that the client uses.
 	processes map[client.Plugin]process
 	served    served
+	disks
 	// stepped: the core has made its first step.
 	stepped bool
 }
@@ -333,18 +334,18 @@ func (r *run) Kill(ref client.TaskRef, reply func([]client.Process, error)) {
 		case err != nil && driver.ClassOf(err) != driver.NotFound:
 			answer(nil, err)
 		default:
-			r.kill(ref, answer)
+			kill(r, ref, answer)
 		}
 	}
 	if !r.node.options.Containers || ref.Generation == 0 {
 		destroyed(nil)
 		return
 	}
-	r.destroy(ref, "Kill", destroyed)
+	destroy(r, ref, "Kill", destroyed)
 }
 
 // destroy destroys a task by force.
-func (r *run) destroy(ref client.TaskRef, name string, answer func(error)) {
+func destroy(r *run, ref client.TaskRef, name string, answer func(error)) {
 	d, err := r.driver(ref, scripted.CallDestroy)
 	if err != nil {
 		r.after(folderTime, func() { answer(err) })
@@ -355,19 +356,19 @@ func (r *run) destroy(ref client.TaskRef, name string, answer func(error)) {
 
 // kill kills the cgroup of the task, and answers when it is empty or after a second. If the client has no record
 // of the start, its processes first get the default kill timeout, as from the shims of a node.
-func (r *run) kill(ref client.TaskRef, answer func([]client.Process, error)) {
+func kill(r *run, ref client.TaskRef, answer func([]client.Process, error)) {
 	if ref.ID == "" && len(r.node.machine.LivingIn(cgroup(ref.Alloc, ref.Task))) > 0 {
 		r.after(cluster.DefaultKillTimeout, func() {
 			if r.alive() {
-				r.killNow(ref, answer)
+				killNow(r, ref, answer)
 			}
 		})
 		return
 	}
-	r.killNow(ref, answer)
+	killNow(r, ref, answer)
 }
 
-func (r *run) killNow(ref client.TaskRef, answer func([]client.Process, error)) {
+func killNow(r *run, ref client.TaskRef, answer func([]client.Process, error)) {
 	m, path := r.node.machine, cgroup(ref.Alloc, ref.Task)
 	if err := kernel(r.node, KillGroup); err != nil {
 		r.after(folderTime, func() { answer(nil, err) })
@@ -424,7 +425,7 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 			answer(nil, failed)
 			return
 		}
-		r.kill(ref, func(left []client.Process, err error) {
+		kill(r, ref, func(left []client.Process, err error) {
 			if err != nil || len(left) > 0 {
 				answer(left, err)
 				return
@@ -444,7 +445,7 @@ func (r *run) Clean(ref client.TaskRef, reply func([]client.Process, error)) {
 		destroyed(nil)
 		return
 	}
-	r.destroy(ref, "Clean", destroyed)
+	destroy(r, ref, "Clean", destroyed)
 }
 
 // Report sends reports to the servers.
@@ -466,33 +467,4 @@ func (r *run) Publish(facts client.NodeFacts) {
 	if r.begins("Publish", "") && r.node.options.Publish != nil {
 		r.node.options.Publish(facts)
 	}
-}
-
-// noData is why the data of ephemeral disks does not arrive.
-const noData = "the simulator does not move data yet"
-
-// CopyData answers that there is no data.
-func (r *run) CopyData(alloc *cluster.Allocation, _ func(client.DataProgress), reply func(client.DataAnswer)) {
-	if !r.begins("CopyData", string(alloc.ID)) {
-		return
-	}
-	r.after(folderTime, func() {
-		r.answers("CopyData", func() { reply(client.DataAnswer{Result: client.DataRefused, Why: noData}) })
-	})
-}
-
-// DropData removes nothing, because no data arrives.
-func (r *run) DropData(alloc cluster.AllocID, reply func(error)) {
-	if !r.begins("DropData", string(alloc)) {
-		return
-	}
-	r.after(folderTime, func() { r.answers("DropData", func() { reply(nil) }) })
-}
-
-// PlaceData moves nothing, because no double reads folders.
-func (r *run) PlaceData(alloc *cluster.Allocation, _ cluster.AllocID, reply func(error)) {
-	if !r.begins("PlaceData", string(alloc.ID)) {
-		return
-	}
-	r.after(folderTime, func() { r.answers("PlaceData", func() { reply(nil) }) })
 }
