@@ -254,6 +254,36 @@ func TestData_onOneNode(t *testing.T) {
 	}
 }
 
+// The data of an allocation of the node has moved to another one: a second replacement does not get it.
+func TestData_movedElsewhere(t *testing.T) {
+	n := newDisks(t)
+	n.place(disk("p", ""))
+	reaches(n, "p", cluster.ClientRunning, time.Second)
+	ends(n, "p", 20*time.Second)
+	n.index++
+	n.allocs[0] = n.allocs[0].Copy()
+	n.allocs[0].AllocModifyIndex, n.allocs[0].DataOut = n.index, &cluster.DataMove{State: cluster.DataCopied, Peer: "q"}
+	n.place(disk("r", "p"))
+	n.run(5 * time.Second)
+	must.EqOp(t, "the data has moved to allocation q", dataIn(n, "r", cluster.DataGivenUp).Why)
+	must.EqOp(t, "r", n.data.content("r"))
+	must.EqOp(t, 0, n.data.requests)
+}
+
+// The disk of the client is full: no request is sent before the record is on the disk.
+func TestData_fullDisk(t *testing.T) {
+	n := newDisks(t)
+	n.fullDisk = true
+	n.data.answers = []dataScript{moved("p", "p")}
+	n.place(disk("r", "p"))
+	n.run(time.Minute)
+	must.EqOp(t, 0, n.data.requests)
+	n.fullDisk = false
+	n.run(time.Minute)
+	dataIn(n, "r", cluster.DataCopied)
+	must.EqOp(t, "p r", n.data.content("r"))
+}
+
 // The ended allocation keeps its data until its row has the end of the move, until the row is gone, until servers
 // of an older version do not have it, or until the retention is over.
 func TestData_kept(t *testing.T) {
@@ -384,6 +414,33 @@ func TestData_clientDies(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The client dies at each effect of a replacement that must stop: the data is either left to the next one, or kept.
+func TestData_clientDiesAndTheAllocationStops(t *testing.T) {
+	for _, after := range []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 2001 * time.Millisecond, 2003 * time.Millisecond} {
+		for dieAt := 1; ; dieAt++ {
+			n := newDisks(t)
+			n.scripts["web"] = script{startTakes: time.Minute}
+			n.data.answers = []dataScript{moved("p", "p")}
+			n.place(disk("r", "p"))
+			n.run(after)
+			n.dieAt = n.effects + dieAt
+			n.stop("r")
+			n.run(2 * time.Minute)
+			died := n.dieAt == 0
+			must.EqOp(t, cluster.ClientComplete, n.status("r"), must.Sprint(after, " dies at ", dieAt))
+			must.MapEmpty(t, n.data.staged)
+			must.MapEmpty(t, n.data.copies)
+			r := n.servers["r"]
+			must.EqOp(t, r.DataIn.Pending(), !r.DataOut.Kept(), must.Sprint(after, " dies at ", dieAt, "\n", n.storyOf()))
+			must.EqOp(t, r.DataOut.Kept(), n.data.content("r") == "p")
+			if !died {
+				must.Greater(t, 1, dieAt)
+				break
+			}
+		}
 	}
 }
 

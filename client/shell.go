@@ -168,7 +168,7 @@ const (
 	DataArrived DataResult = iota
 	// DataWaits: the allocation with the data has not ended, or other copies run first.
 	DataWaits
-	// DataUnreached: no server has answered.
+	// DataUnreached: no server has answered, or the one that did cannot serve any request now.
 	DataUnreached
 	// DataFailed: a server has answered with an error, or the copy was cut.
 	DataFailed

@@ -355,7 +355,9 @@ func TestHTTPServers_data(t *testing.T) {
 	}{
 		"gone":    {header(http.StatusGone, wire.DataSource, "p"), client.DataAnswer{Result: client.DataRefused, Why: "because", DataProgress: client.DataProgress{Source: "p"}}},
 		"waits":   {header(http.StatusServiceUnavailable, "Retry-After", "5"), client.DataAnswer{Result: client.DataWaits, Why: "because"}},
-		"no turn": {responds(http.StatusServiceUnavailable, "because"), client.DataAnswer{Result: client.DataFailed, Why: "the server answers 503: because"}},
+		"stops":   {responds(http.StatusServiceUnavailable, "because"), client.DataAnswer{Result: client.DataUnreached, Why: "the server answers 503: because"}},
+		"leader":  {responds(http.StatusInternalServerError, "No cluster leader"), client.DataAnswer{Result: client.DataUnreached, Why: "the server answers 500: No cluster leader"}},
+		"node":    {responds(http.StatusBadGateway, "because"), client.DataAnswer{Result: client.DataFailed, Why: "the server answers 502: because"}},
 		"unknown": {responds(http.StatusNotFound, "because"), client.DataAnswer{Result: client.DataFailed, Why: "the server answers 404: because"}},
 	} {
 		t.Run(name, func(t *testing.T) {

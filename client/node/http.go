@@ -223,6 +223,9 @@ func (s *httpServers) Data(ctx context.Context, alloc cluster.AllocID, folders [
 		answer.Result = client.DataRefused
 	case waits(response):
 		answer.Result = client.DataWaits
+	case response.StatusCode >= http.StatusInternalServerError && response.StatusCode != http.StatusBadGateway:
+		// The server has no leader, or stops.
+		answer.Result, answer.Why = client.DataUnreached, fmt.Sprintf("the server answers %d: %s", response.StatusCode, answer.Why)
 	default:
 		answer.Result, answer.Why = client.DataFailed, fmt.Sprintf("the server answers %d: %s", response.StatusCode, answer.Why)
 	}

@@ -64,7 +64,8 @@ func (w *DataMove) move(field string) (*cluster.DataMove, error) {
 //	410  the data does not exist any more, or never did; the text is the reason
 //	503  with Retry-After: the allocation has not ended, or other copies run first; the text is the reason
 //
-// After any other status and after a cut the client of a node sends the request again.
+// After any other status and after a cut the client of a node sends the request again. It gives up when that lasts for
+// a minute, and the data has begun to arrive or the status is below 500 or 502: the other node cannot be reached.
 const (
 	// DataFolder is the parameter with a folder, such as "alloc/data".
 	DataFolder = "folder"
