@@ -1,0 +1,133 @@
+package datamove
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// Patience is how long a copy may make no progress.
+const Patience = time.Minute
+
+// ErrNoProgress ends a copy without progress.
+var ErrNoProgress = errors.New("no progress for a minute")
+
+// part is the size of the parts of a copy, in bytes. A copy that moves less in the time of [Patience] makes no
+// progress.
+const part = 32 << 10
+
+// MinRate is the lowest rate, in bytes per second.
+const MinRate = 64 << 10
+
+// Copies are the copies of data that one server passes on. It is safe for concurrent use.
+type Copies struct {
+	turns *turns
+	rate  *rate.Limiter
+	bytes atomic.Int64
+}
+
+// NewCopies returns copies of which at most most run at a time. All together pass at most so many bytes per
+// second, at least [MinRate].
+func NewCopies(most int, bytesPerSecond int64) *Copies {
+	burst := max(part, bytesPerSecond/10) // a late timer loses no time
+	return &Copies{turns: newTurns(most), rate: rate.NewLimiter(rate.Limit(bytesPerSecond), int(burst))}
+}
+
+// Counts are the counts of the copies of a server.
+type Counts struct {
+	// Running is how many copies have their turn, Waiting how many requests wait for it.
+	Running, Waiting int
+	// Bytes are the bytes that were passed on since the start of the server.
+	Bytes int64
+}
+
+// Counts returns the present counts.
+func (c *Copies) Counts() Counts {
+	running, waiting := c.turns.counts()
+	return Counts{Running: running, Waiting: waiting, Bytes: c.bytes.Load()}
+}
+
+// Copy is a copy that has its turn. One goroutine uses it.
+type Copy struct {
+	copies *Copies
+	// limit is when the copy ends without progress, and timer ends its context then.
+	limit time.Time
+	timer *time.Timer
+	// moved counts the bytes since the last progress.
+	moved int
+	end   func()
+}
+
+// Begin waits until a copy between two nodes has its turn. The returned context ends with [ErrNoProgress] if the
+// copy makes no progress. The caller calls End. The error is the context's.
+func (c *Copies) Begin(ctx context.Context, from, to cluster.NodeID) (*Copy, context.Context, error) {
+	if err := c.turns.wait(ctx, from, to); err != nil {
+		return nil, ctx, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	begun := &Copy{copies: c, limit: time.Now().Add(Patience)}
+	begun.timer = time.AfterFunc(Patience, func() { cancel(ErrNoProgress) })
+	begun.end = func() {
+		begun.timer.Stop()
+		cancel(nil)
+		c.turns.free(from, to)
+	}
+	return begun, ctx, nil
+}
+
+// End ends the copy, and gives its turn back.
+func (c *Copy) End() { c.end() }
+
+// Target is where the data of a copy goes. Its reader may be slow.
+type Target interface {
+	io.Writer
+	Flush() error
+	// SetWriteDeadline sets the time by which the bytes of later writes must be read.
+	SetWriteDeadline(time.Time) error
+}
+
+// Pass passes the data on until its end. The context is that of Begin. After an error the receiver has not got
+// all data.
+func (c *Copy) Pass(ctx context.Context, to Target, from io.Reader) error {
+	buffer := make([]byte, part)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if err := c.pass(ctx, to, buffer[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// pass passes on what was read, at the rate of all copies.
+func (c *Copy) pass(ctx context.Context, to Target, content []byte) error {
+	if err := c.copies.rate.WaitN(ctx, len(content)); err != nil {
+		return err
+	}
+	_ = to.SetWriteDeadline(c.limit) // a recorder of a test has none
+	if _, err := to.Write(content); err != nil {
+		return err
+	}
+	if err := to.Flush(); err != nil {
+		return err
+	}
+	c.copies.bytes.Add(int64(len(content)))
+	if c.moved += len(content); c.moved >= part && c.timer.Stop() {
+		c.moved, c.limit = 0, time.Now().Add(Patience)
+		c.timer.Reset(Patience)
+	}
+	return nil
+}
