@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/slots"
 )
@@ -43,8 +44,8 @@ func (q *request) admit() error {
 // authorize sets the identity of the caller and checks its rights. On a route with own, the secret
 // of the node in the path is a valid token for that node.
 func (q *request) authorize() error {
-	if q.route.own && q.secretFits() {
-		q.author, q.byNode = Identity{Name: "node:" + string(q.nodeID()), Read: true, Write: true}, true
+	if owner := q.owner(); owner != nil {
+		q.author, q.byNode = Identity{Name: "node:" + string(owner.ID), Read: true, Write: true}, true
 		return nil
 	}
 	return q.identify()
@@ -102,18 +103,29 @@ func (q *request) token() string {
 	return strings.TrimSpace(token)
 }
 
-// secretFits reports whether the token is the secret of the node that the path names.
-func (q *request) secretFits() bool {
+// owner returns the node that the path names, or that of its allocation, if the token is the secret of the node
+// and the route takes it. Otherwise it returns nil.
+func (q *request) owner() *cluster.Node {
 	token := q.token()
-	if token == "" {
-		return false
+	if !q.route.own || token == "" {
+		return nil
 	}
 	state, err := q.state()
 	if err != nil {
-		return false
+		return nil
 	}
-	node := state.Node(q.nodeID())
-	return node != nil && sameSecret(node.SecretID, token)
+	id := q.nodeID()
+	if q.route.ofAlloc {
+		alloc := state.Alloc(cluster.AllocID(q.PathValue("id")))
+		if alloc == nil {
+			return nil
+		}
+		id = alloc.NodeID
+	}
+	if node := state.Node(id); node != nil && sameSecret(node.SecretID, token) {
+		return node
+	}
+	return nil
 }
 
 // sameSecret compares two secrets in a time that does not depend on them.
@@ -146,7 +158,7 @@ func addressOf(r *http.Request) slots.Client {
 // tokenIsKnown reports whether the request's token belongs to an identity or a node. A caller could
 // otherwise be a new client with each invented token.
 func (q *request) tokenIsKnown() bool {
-	if q.route.own && q.secretFits() {
+	if q.owner() != nil {
 		return true
 	}
 	token := q.token()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/datamove"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/slots"
 )
 
@@ -27,6 +28,9 @@ type Handler struct {
 	reaches *slots.Slots
 	// greetings counts the callers that have yet to send their token in a first message.
 	greetings *slots.Slots
+	// dataRequests counts the open requests for the data of ephemeral disks, and copies are the copies.
+	dataRequests *slots.Slots
+	copies       *datamove.Copies
 	// discards counts the bodies whose rest is discarded.
 	discards *slots.Slots
 }
@@ -52,6 +56,7 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 		backend: b, options: o, mux: http.NewServeMux(), waiting: slots.New(o.MaxBlocking, o.MaxBlockingPerClient),
 		streams: slots.New(maxStreams, maxStreamsPerClient), reaches: slots.New(maxReaches, maxReachesPerClient),
 		greetings: slots.New(maxGreetings, maxGreetingsPerClient), discards: slots.New(maxDiscards, maxDiscardsPerClient),
+		dataRequests: slots.New(maxDataRequests, maxDataRequestsPerClient), copies: datamove.NewCopies(o.MaxDataCopies, o.DataRate),
 	}
 	h.route(routes())
 	sameOrigin := http.NewCrossOriginProtection()
@@ -64,6 +69,9 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 
 // Waiting returns the number of readers that wait for a change.
 func (h *Handler) Waiting() int { return h.waiting.Taken() }
+
+// DataCopies counts the copies of the data of ephemeral disks.
+func (h *Handler) DataCopies() datamove.Counts { return h.copies.Counts() }
 
 // ServeHTTP answers one request of a client. It refuses a browser request from another site: the
 // browser may reach servers that the site cannot. Without access control it also refuses a request

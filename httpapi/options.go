@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/datamove"
 )
 
 // Defaults of [Options].
@@ -17,6 +19,8 @@ const (
 	DefaultMaxBlocking          = 8192
 	DefaultMaxBlockingPerClient = 256
 	DefaultMaxWait              = 300 * time.Second
+	DefaultMaxDataCopies        = 8
+	DefaultDataRate             = 32 << 20
 )
 
 // Options configure a [Handler]. The zero value is usable.
@@ -49,6 +53,13 @@ type Options struct {
 	// [DefaultMaxWait].
 	MaxWait time.Duration
 
+	// MaxDataCopies bounds the copies of the data of ephemeral disks that run at a time through this server.
+	// More wait for their turn. Zero is [DefaultMaxDataCopies].
+	MaxDataCopies int
+	// DataRate bounds the bytes per second of all copies together, and is at least [datamove.MinRate]. Zero is
+	// [DefaultDataRate].
+	DataRate int64
+
 	// Observe is called after each request with the route that answered it ("other" for
 	// none), the status code, and how long it took, waiting included; or nil. It is
 	// called by many goroutines, and its caller waits for it.
@@ -72,6 +83,8 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.MaxBlocking, DefaultMaxBlocking)
 	orDefault(&o.MaxBlockingPerClient, DefaultMaxBlockingPerClient)
 	orDefault(&o.MaxWait, DefaultMaxWait)
+	orDefault(&o.MaxDataCopies, DefaultMaxDataCopies)
+	orDefault(&o.DataRate, DefaultDataRate)
 	if o.Observe == nil {
 		o.Observe = func(string, int, time.Duration) {}
 	}
@@ -95,10 +108,14 @@ func (o Options) validate() error {
 	}{
 		{"MaxBody", o.MaxBody}, {"MaxBlocking", int64(o.MaxBlocking)},
 		{"MaxBlockingPerClient", int64(o.MaxBlockingPerClient)}, {"MaxWait", int64(o.MaxWait)},
+		{"MaxDataCopies", int64(o.MaxDataCopies)}, {"DataRate", o.DataRate},
 	} {
 		if field.value < 0 {
 			return fmt.Errorf("httpapi: Options.%s is %d, and must not be negative", field.name, field.value)
 		}
+	}
+	if o.DataRate > 0 && o.DataRate < datamove.MinRate {
+		return fmt.Errorf("httpapi: Options.DataRate is %d, and must be at least %d", o.DataRate, datamove.MinRate)
 	}
 	return nil
 }

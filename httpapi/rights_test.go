@@ -59,7 +59,7 @@ func needsMore(name string) bool {
 	_, path, _ := strings.Cut(name, " ")
 	last := path[strings.LastIndex(path, "/")+1:]
 	return strings.HasPrefix(path, "/v1/client/{id}/") || strings.HasPrefix(path, "/v1/client/fs/") ||
-		strings.HasPrefix(path, "/v1/client/allocation/") && slices.Contains([]string{"exec", "signal", "restart"}, last) || last == "stop"
+		strings.HasPrefix(path, "/v1/client/allocation/") && slices.Contains([]string{"exec", "signal", "restart", "data"}, last) || last == "stop"
 }
 
 // admitted reports whether a route of a new cluster answers something else than 403. The body is no

@@ -26,6 +26,8 @@ type route struct {
 	local bool
 	// own: the secret of the node in the path is a valid token.
 	own bool
+	// ofAlloc: the path names an allocation, and its node is the one whose secret is a valid token.
+	ofAlloc bool
 	// bulk: the request or its answer is a file. It has more time, and its body is not read in
 	// advance.
 	bulk bool
@@ -125,6 +127,7 @@ func ownRoutes() []route {
 		put("/v1/client/{id}/register", registerNode).byRegistrar().byOwner().within(maxRegistration),
 		put("/v1/client/{id}/heartbeat", heartbeat).byOwner().within(0),
 		get("/v1/client/{id}/session", holdSession).here(needsNode).byOwner(),
+		get("/v1/client/allocation/{id}/data", copyData).here(needsNode).byAllocOwner().asStream(),
 		put("/v1/client/{id}/allocations", reportAllocs).byOwner().within(maxReport),
 		get("/v1/node/{id}/volumes", listNodeVolumes).forWriters().byOwner(),
 		put("/v1/client/{id}/claims", releaseClaims).byOwner().within(maxClaims),
@@ -154,6 +157,12 @@ func (r route) within(bytes int64) route {
 // such a route: it registers, sends heartbeats, reads its allocations and volumes and reports them.
 func (r route) byOwner() route {
 	r.own = true
+	return r
+}
+
+// byAllocOwner is byOwner for a path that names an allocation: the node of the allocation may send the request.
+func (r route) byAllocOwner() route {
+	r.own, r.ofAlloc = true, true
 	return r
 }
 
