@@ -58,6 +58,16 @@ func (m *DataMove) Kept() bool { return m.StateOf() == DataKept }
 // Pending reports whether an allocation does not start yet, because its data has not arrived.
 func (m *DataMove) Pending() bool { return m != nil && !m.State.Ended() }
 
+// WithoutWhy returns the move without its reason, which repeats errors of clients. For nil it returns nil.
+func (m *DataMove) WithoutWhy() *DataMove {
+	if m == nil || m.Why == "" {
+		return m
+	}
+	c := *m
+	c.Why = ""
+	return &c
+}
+
 // Equal reports whether both moves are the same.
 func (m *DataMove) Equal(o *DataMove) bool {
 	if m == nil || o == nil {

@@ -185,6 +185,8 @@ func allocEvent(a *cluster.Allocation) string {
 	switch {
 	case a.ModifyIndex > a.AllocModifyIndex:
 		return "AllocationUpdated" // by its client
+	case a.ClientTerminal() && a.DataOut != nil && a.DataOut.State.Ended():
+		return "AllocationUpdated" // by the client of its replacement
 	case a.Marked() && !a.ServerTerminal():
 		return "AllocationUpdateDesiredStatus"
 	}

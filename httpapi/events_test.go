@@ -77,6 +77,20 @@ func TestReferenceClient_events(t *testing.T) {
 	must.Eq(t, []string{"Job JobDeregistered web"}, take(t, jobs, 1))
 }
 
+// A move that is given up is an event of both allocations, with the reason. The client of the allocation that starts
+// without the data reports an event of its tasks, too.
+func TestEvents_dataGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2)
+	moving(w, 1, nodeID(1), nodeID(2))
+	keepsData(w, 1)
+	events := w.subscribe(map[api.Topic][]string{api.TopicAllocation: {"db1"}}, 0)
+	reportMoves(w, 2, cluster.ClientPending, &cluster.DataMove{State: cluster.DataGivenUp, Peer: allocID(1), Why: "no room"}, nil)
+	must.Eq(t, []string{"Allocation AllocationUpdated " + uuid('b', 1), "Allocation AllocationUpdated " + uuid('b', 2)}, take(t, events, 2))
+	lines := request(t, "GET", w.serve(httpapi.Options{}).URL+"/v1/allocation/"+uuid('b', 1), "")
+	must.StrContains(t, lines.body, `"DataOut":{"State":"given up","Peer":"`+uuid('b', 2)+`","Why":"no room"`)
+}
+
 // A stream from an earlier index begins with the rows that have changed since. Payloads decode.
 func TestReferenceClient_eventsSince(t *testing.T) {
 	t.Parallel()

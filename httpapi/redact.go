@@ -43,11 +43,12 @@ func (s *redactedState) alloc(a *cluster.Allocation) *cluster.Allocation {
 		return nil
 	}
 	job, states := s.job(a.Job), redact.TaskStates(a.TaskStates)
-	if job == a.Job && states == a.TaskStates && a.VolumeHolds == nil {
+	in, out := a.DataIn.WithoutWhy(), a.DataOut.WithoutWhy()
+	if job == a.Job && states == a.TaskStates && a.VolumeHolds == nil && in == a.DataIn && out == a.DataOut {
 		return a
 	}
 	c := *a
-	c.Job, c.TaskStates, c.VolumeHolds = job, states, a.VolumeHolds.WithoutReasons()
+	c.Job, c.TaskStates, c.VolumeHolds, c.DataIn, c.DataOut = job, states, a.VolumeHolds.WithoutReasons(), in, out
 	return &c
 }
 

@@ -116,3 +116,24 @@ func TestRedaction_volumes(t *testing.T) {
 	must.Eq(t, "default/data of allocation "+string(allocID(1)), events[len(events)-1].Details["volumes_left"])
 	must.StrContains(t, held.Volumes[0].Reason, secret, must.Sprint("the state stays"))
 }
+
+// A caller without the right to write does not see why the data of an allocation waits or was given up.
+func TestRedaction_data(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	w := newFixture(t).nodes(2)
+	moving(w, 1, nodeID(1), nodeID(2))
+	keepsData(w, 1)
+	reportMoves(w, 2, cluster.ClientPending, &cluster.DataMove{State: cluster.DataGivenUp, Peer: allocID(1), Why: "the disk of " + secret + " is full", Bytes: 7}, nil)
+	base := w.serveAs(guarded(w), httpapi.Options{}).URL
+	for _, path := range []string{
+		"/v1/allocation/" + string(allocID(1)), "/v1/allocation/" + string(allocID(2)), "/v1/node/" + string(nodeID(1)) + "/allocations",
+		"/v1/job/db1/allocations?filter=JobID+%3D%3D+db1", "/v1/allocations",
+	} {
+		shown, hidden := request(t, "GET", base+path, "", "X-Nomad-Token", "writer-token"), request(t, "GET", base+path, "", "X-Nomad-Token", "reader-token")
+		must.Eq(t, strings.Contains(path, "/v1/allocation/") || strings.Contains(path, "/v1/node/"), strings.Contains(shown.body, secret), must.Sprint(path))
+		must.StrNotContains(t, hidden.body, secret, must.Sprint(path))
+		must.Eq(t, strings.Contains(shown.body, `"Bytes":7`), strings.Contains(hidden.body, `"Bytes":7`), must.Sprint(path))
+	}
+	must.StrContains(t, w.State().Alloc(allocID(2)).DataIn.Why, secret, must.Sprint("the state stays"))
+}

@@ -35,6 +35,30 @@ func TestAllocStatus_tasks(t *testing.T) {
 	}
 }
 
+// An allocation shows the moves of its data, with the average speed until their end or until now.
+func TestAllocStatus_data(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
+	show := func(in, out *cluster.DataMove) string {
+		var text bytes.Buffer
+		base := &cli.Base{Stdio: cli.Stdio{Out: &text}}
+		base.SectionIfAny("Data", dataTable(wire.NewAllocation(&cluster.Allocation{ID: "a1", DataIn: in, DataOut: out}, "global"), false, at.Add(time.Minute)))
+		return text.String()
+	}
+	must.Eq(t, "", show(nil, nil))
+	for want, moves := range map[string][2]*cluster.DataMove{
+		`(?m)^from +11111111 +copying +3\.0 MiB +102\.4 KiB/s +0 +2026-11-20T12:00:30\S* +- +-$`: {
+			{State: cluster.DataCopying, Peer: "11111111-2222", Bytes: 3 << 20, StartedAt: at.Add(30 * time.Second)}},
+		`(?m)^from +11111111 +copied +3\.0 MiB +1\.0 MiB/s +2 +2026-11-20T12:00:00\S* +2026-11-20T12:00:03\S* +-$`: {
+			{State: cluster.DataCopied, Peer: "11111111-2222", Bytes: 3 << 20, Skipped: 2, StartedAt: at, EndedAt: at.Add(3 * time.Second)}},
+		`(?m)^from +- +waiting +0 B +- +0 +- +- +allocation x has not ended$`: {{State: cluster.DataWaiting, Why: "allocation x has not ended"}},
+		`(?m)^to +33333333 +given up +9 B +- +0 +2026-11-20T12:00:03\S* +2026-11-20T12:00:00\S* +no room$`: { // the clocks of client and servers differ
+			nil, {State: cluster.DataGivenUp, Peer: "33333333-4444", Bytes: 9, Why: "no room", StartedAt: at.Add(3 * time.Second), EndedAt: at}},
+	} {
+		must.RegexMatch(t, regexp.MustCompile(want), show(moves[0], moves[1]))
+	}
+}
+
 // The exit code is that of the last end of a process, if the client has reported one.
 func TestExitCodeOf(t *testing.T) {
 	t.Parallel()
