@@ -110,6 +110,7 @@ func (a *auditor) audit(entry shims.Applied) {
 	a.countMarks(entry)
 	a.countLost(entry)
 	a.countCollected(entry)
+	a.countMoves(entry)
 	a.countEnds(entry, observed.Touched.Nodes)
 	a.index.Store(entry.Index)
 	a.size.Store(uint64(a.witness.Size()))
@@ -176,6 +177,27 @@ func (a *auditor) countCollected(entry shims.Applied) {
 		statestore.TableJobs:   len(collected.Deleted.Jobs),
 	} {
 		a.t.series.collected.WithLabelValues(table).Add(float64(n))
+	}
+}
+
+// countMoves counts the moves of data that the reports of an entry have ended: those to an allocation, and those
+// from an allocation whose client no longer keeps its data.
+func (a *auditor) countMoves(entry shims.Applied) {
+	m, is := entry.Message.(*shims.AllocClientUpdate)
+	if !is || m.At.Before(a.since) { // an entry without a time has no moves
+		return
+	}
+	for _, r := range m.Reports {
+		before, after := entry.Before.Alloc(r.Alloc), entry.After.Alloc(r.Alloc)
+		if before == nil || after == nil {
+			continue
+		}
+		if in := after.DataIn.StateOf(); in.Ended() && !before.DataIn.StateOf().Ended() {
+			a.t.series.moves.WithLabelValues(identifier(string(in))).Inc()
+		}
+		if r.DataOut != nil && before.DataOut.Kept() && after.DataOut.StateOf() == cluster.DataGivenUp {
+			a.t.series.moves.WithLabelValues(identifier(string(cluster.DataGivenUp))).Inc()
+		}
 	}
 }
 

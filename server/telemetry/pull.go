@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/datamove"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -25,6 +26,8 @@ type Sources struct {
 	Raft Raft
 	// BlockingQueries is how many readers wait for a change.
 	BlockingQueries func() int
+	// DataCopies counts the copies of the data of ephemeral disks through the server.
+	DataCopies func() datamove.Counts
 	// State returns whether the server's state is in doubt: that of the other servers differs. It
 	// also returns the index of the newest comparison, or zero before the first one.
 	State func() (doubtful bool, compared uint64)
@@ -124,6 +127,12 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 	}
 	if s.BlockingQueries != nil {
 		out.gauge("blocking_queries", "Blocking queries that wait for a change.", float64(s.BlockingQueries()))
+	}
+	if s.DataCopies != nil {
+		c := s.DataCopies()
+		out.gauge("data_copies", "Copies of the data of ephemeral disks that run through this server.", float64(c.Running))
+		out.gauge("data_copies_waiting", "Requests for copies of data that wait for their turn on this server.", float64(c.Waiting))
+		out.counter("data_copied_bytes_total", "Bytes of ephemeral disks that this server has passed on.", float64(c.Bytes))
 	}
 	if s.Connections != nil {
 		for _, c := range s.Connections() {

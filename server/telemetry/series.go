@@ -26,8 +26,8 @@ const (
 
 // series are the counters of events and the histograms of durations.
 type series struct {
-	violations, writes, refused, marks, ended, requests, heartbeats, collected, processes *prometheus.CounterVec
-	firstMark, duration, lateness, step, request                                          *prometheus.HistogramVec
+	violations, writes, refused, marks, ended, requests, heartbeats, collected, processes, moves *prometheus.CounterVec
+	firstMark, duration, lateness, step, request                                                 *prometheus.HistogramVec
 }
 
 // newSeries registers the series. Buckets are in seconds.
@@ -46,6 +46,7 @@ func newSeries(registry *prometheus.Registry) (s series, err error) {
 	s.heartbeats = counter("heartbeats_missed_total", "Nodes that became down or disconnected because of a missed heartbeat. Every server counts all of them.", "status")
 	s.collected = counter("collected_rows_total", "Ended rows that were deleted, by table. Every server counts all of them.", "table")
 
+	s.moves = counter("data_moves_ended_total", "Moves of the data of ephemeral disks that ended, by outcome. Every server counts all of them.", "outcome")
 	s.processes = counter("client_processes_refused_total", "Requests of a second client process of a node that this server, as the leader, refused.")
 
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
@@ -93,6 +94,9 @@ func (s *series) start() {
 		for _, outcome := range writeOutcomes() {
 			s.writes.WithLabelValues(t.String(), outcome)
 		}
+	}
+	for _, state := range []cluster.DataState{cluster.DataCopied, cluster.DataGivenUp} {
+		s.moves.WithLabelValues(identifier(string(state)))
 	}
 	s.processes.WithLabelValues()
 	s.requests.WithLabelValues("", otherRoute, "404")

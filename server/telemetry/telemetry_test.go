@@ -22,6 +22,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/datamove"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler/collect"
@@ -161,7 +162,8 @@ func (l *log) running() telemetry.Sources {
 		Connections: func() []telemetry.Connections {
 			return []telemetry.Connections{{Kind: "http", Open: 40, Closed: 3, Refused: 2}}
 		},
-		State: func() (bool, uint64) { return true, 27 },
+		DataCopies: func() datamove.Counts { return datamove.Counts{Running: 8, Waiting: 4, Bytes: 4096} },
+		State:      func() (bool, uint64) { return true, 27 },
 		Held: func() *collect.Held {
 			return &collect.Held{Allocs: 40, Evals: 30, Jobs: 20, EndedAllocs: 10, EndedEvals: 9, EndedJobs: 8}
 		},
@@ -301,6 +303,41 @@ func TestAudit_unconfirmed(t *testing.T) {
 		must.Eq(t, "1", l.value(`nodedrain_drains_ended_total{outcome="unconfirmed"}`))
 		must.StrContains(t, l.out.String(), "outcome=unconfirmed")
 		must.StrContains(t, l.out.String(), "stopping=0 unconfirmed=2")
+		l.Close()
+	})
+}
+
+// The end of a move of data is counted once, although it is on the rows of both allocations. The data of an allocation that no
+// replacement has taken is counted when its client gives it up.
+func TestAudit_dataMoves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		l.Must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+		report := func(id cluster.AllocID, s cluster.ClientStatus, in, out *cluster.DataMove) {
+			r := clustertest.Report(l.State().Alloc(id), s, time.Now())
+			r.DataIn, r.DataOut = in, out
+			l.Must(&shims.AllocClientUpdate{At: time.Now(), Reports: []cluster.AllocReport{r}})
+		}
+		counts := func(copied, givenUp string) {
+			t.Helper()
+			must.Eq(t, copied, l.value(`nodedrain_data_moves_ended_total{outcome="copied"}`))
+			must.Eq(t, givenUp, l.value(`nodedrain_data_moves_ended_total{outcome="given_up"}`))
+		}
+		report("a1", cluster.ClientRunning, &cluster.DataMove{State: cluster.DataCopying}, nil)
+		counts("0", "0")
+		for range 2 {
+			report("a1", cluster.ClientRunning, &cluster.DataMove{State: cluster.DataCopied}, nil)
+			counts("1", "0")
+		}
+		report("a2", cluster.ClientRunning, &cluster.DataMove{State: cluster.DataGivenUp}, nil)
+		counts("1", "1")
+		report("a1", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataKept})
+		counts("1", "1")
+		for range 2 {
+			report("a1", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataGivenUp})
+			counts("1", "2")
+		}
 		l.Close()
 	})
 }

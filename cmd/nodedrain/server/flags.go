@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/knob"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 )
@@ -29,6 +30,8 @@ type flags struct {
 
 	conns connlimit.Limits
 	pprof bool
+	// dataCopies and dataRate bound the copies of data. The rate is in MiB per second.
+	dataCopies, dataRate int
 
 	drainer drainer.NodeDrainerConfig
 
@@ -36,9 +39,15 @@ type flags struct {
 	logJSON  bool
 }
 
+// maxDataRate is the largest -data-rate.
+const maxDataRate = 1 << 20
+
 // newFlags returns the defaults.
 func newFlags() *flags {
-	return &flags{http: agent.DefaultHTTPAddr, bind: agent.DefaultServerAddr, region: agent.DefaultRegion, logLevel: "info"}
+	return &flags{
+		http: agent.DefaultHTTPAddr, bind: agent.DefaultServerAddr, region: agent.DefaultRegion, logLevel: "info",
+		dataCopies: httpapi.DefaultMaxDataCopies, dataRate: httpapi.DefaultDataRate >> 20,
+	}
 }
 
 func (f *flags) options() cli.Options {
@@ -67,6 +76,8 @@ func (f *flags) options() cli.Options {
 		cli.Flag(&f.conns.All, "max-conns N", fmt.Sprintf("Maximum of connections to the HTTP API. Default: a quarter of the files that the process may have open, "+
 			"%d at most. At the limit the server closes the connection that is idle for the longest time.", connlimit.MaxDefault)),
 		cli.Flag(&f.conns.PerAddress, "max-conns-per-address N", "Maximum of connections of one remote address. Default: half of -max-conns."),
+		cli.Flag(&f.dataCopies, "data-copies N", "Maximum of copies of ephemeral disks that run at a time through this server. More wait for their turn."),
+		cli.Flag(&f.dataRate, "data-rate MIB", "Maximum of MiB per second of all these copies together."),
 		cli.Flag(&f.pprof, "pprof", "Let users with the right write take profiles of the process at /v1/agent/pprof/."),
 		cli.Heading("Options of the drainer, the same on all servers"),
 	}, knobOptions(&f.drainer), cli.Options{
@@ -91,6 +102,10 @@ func (f *flags) check(c *cli.Call) error {
 		return fmt.Errorf("-max-conns is %d and must not be below 0", f.conns.All)
 	case f.conns.PerAddress < 0:
 		return fmt.Errorf("-max-conns-per-address is %d and must not be below 0", f.conns.PerAddress)
+	case f.dataCopies < 1:
+		return fmt.Errorf("-data-copies is %d and must be above 0", f.dataCopies)
+	case f.dataRate < 1 || f.dataRate > maxDataRate:
+		return fmt.Errorf("-data-rate is %d and must be between 1 and %d", f.dataRate, maxDataRate)
 	case f.dataDir == "":
 		return errors.New("-data-dir is required: it holds the server's log; to try things, use \"nodedrain dev\"")
 	}

@@ -126,6 +126,7 @@ func (s *serving) start(f *flags) error {
 		BootstrapExpect: f.expect, Join: f.join, LeaveOnStop: f.leave, Conns: f.conns, Drainer: f.drainer,
 	}
 	config.API.Region, config.API.Hosts, config.API.Profiles = f.region, f.hosts, f.pprof
+	config.API.MaxDataCopies, config.API.DataRate = f.dataCopies, int64(f.dataRate)<<20
 	config.API.Build = strings.TrimPrefix(cli.Version(), "nodedrain ")
 	if err := s.secure(f, &config); err != nil {
 		return err
