@@ -405,3 +405,6 @@ func TestCopyData_cut(t *testing.T) {
 type fails struct{ err error }
 
 func (f fails) Read([]byte) (int, error) { return 0, f.err }
+
+// CheckClient refuses no process.
+func (*scripted) CheckClient(cluster.NodeID, string) error { return nil }

@@ -187,7 +187,7 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 		}
 	}
 	if expected != cluster.OutcomeCancelled {
-		w.judgeData(e, record)
+		judgeData(w, e, record)
 	}
 	w.judgeMarked(e, record)
 }
@@ -195,13 +195,13 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 // judgeData judges which allocations the record of an ended drain counts because no replacement had their
 // data: those that the drain marked, and others on the node whose data the client keeps and that may still
 // move.
-func (w *Witness) judgeData(e Entry, record *cluster.Drain) {
+func judgeData(w *Witness, e Entry, record *cluster.Drain) {
 	var names []cluster.AllocID
 	if versioned, has := e.After.(opinion.Versioned); !has || versioned.ClusterVersion() >= opinion.MovesData {
 		before := movesBefore{e.After, e.Before}
 		for a := range e.After.AllocsByNode(record.NodeID) {
 			marked := a.DesiredTransition.Migrate && a.DesiredTransition.Drain == record.ID
-			if marked && opinion.Uncopied(a, before) || !marked && w.mayMove(before, a, record) {
+			if marked && opinion.Uncopied(a, before) || !marked && mayMove(w, before, a, record) {
 				names = append(names, a.ID)
 			}
 		}
@@ -228,7 +228,7 @@ func (s movesBefore) Node(id cluster.NodeID) *cluster.Node { return s.before.Nod
 
 // mayMove reports whether the client of an ended allocation of a drain keeps its data, and the data may
 // still move.
-func (w *Witness) mayMove(s opinion.Replacements, a *cluster.Allocation, d *cluster.Drain) bool {
+func mayMove(w *Witness, s opinion.Replacements, a *cluster.Allocation, d *cluster.Drain) bool {
 	if !opinion.KeepsData(a) || d.Strategy.IgnoreSystemJobs && opinion.StageOf(a) == opinion.System {
 		return false
 	}
@@ -275,7 +275,7 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 		return left
 	}
 	for a := range e.After.AllocsByNode(record.NodeID) {
-		if w.mayMove(e.After, a, record) {
+		if mayMove(w, e.After, a, record) {
 			w.find(e, Finding{Kind: EndedEarly, Drain: record.ID, Node: record.NodeID, Alloc: a.ID, Why: fmt.Sprintf(
 				"the drain ended as %q while the data of an allocation was on the way to its replacement", record.Outcome)})
 		}
