@@ -137,6 +137,50 @@ func TestTerm_WaitsForData(t *testing.T) {
 	must.SliceEmpty(t, r.state.draining())
 }
 
+// A drain whose policy is the default follows the jobs for whose data it waits: a write to the row of the
+// replacement, or of the ended allocation, may end the wait.
+func TestTerm_WaitsForKeptData(t *testing.T) {
+	t.Parallel()
+	for name, moved := range map[string]func(w *fixture.Cluster){
+		"the data is copied": func(w *fixture.Cluster) {
+			w.Alloc("a1").DataOut = &cluster.DataMove{State: cluster.DataCopied, Peer: "a1'"}
+			w.Alloc("a1'").DataIn = &cluster.DataMove{State: cluster.DataCopied, Peer: "a1"}
+		},
+		"only the row of the replacement has the end": func(w *fixture.Cluster) {
+			w.Alloc("a1'").DataIn = &cluster.DataMove{State: cluster.DataGivenUp}
+		},
+		"only the row of the ended allocation has the end": func(w *fixture.Cluster) {
+			w.Alloc("a1").DataOut = &cluster.DataMove{State: cluster.DataGivenUp}
+		},
+		"the replacement is lost, and no other one comes": func(w *fixture.Cluster) {
+			w.Alloc("a1'").ClientStatus, w.Evals = cluster.ClientLost, nil
+		},
+		"the node is down": func(w *fixture.Cluster) { w.Node("n1").Status = cluster.NodeDown },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := fixture.NewCluster(2, 1)
+			w.TaskGroup().EphemeralDisk.Migrate = true
+			w.StartDrain("n1", 0)
+			r := newHarness(t, w, nil)
+			r.settle()
+			r.schedule()
+			r.commit(func(w *fixture.Cluster) {
+				w.Alloc("a1").DataOut = &cluster.DataMove{State: cluster.DataKept}
+				w.Alloc("a1'").ClientStatus, w.Alloc("a1'").DataIn = cluster.ClientPending, &cluster.DataMove{State: cluster.DataWaiting}
+			})
+			r.settle()
+			must.Eq(t, []cluster.NodeID{"n1"}, r.state.draining())
+			must.Eq(t, map[cluster.JobKey]int{fixture.Group.Job: 1}, r.state.feed().follows())
+			must.True(t, r.wakeAt.IsZero(), must.Sprint("only a write ends the wait"))
+			r.commit(moved)
+			r.settle()
+			must.SliceEmpty(t, r.state.draining())
+			must.MapEmpty(t, r.state.feed().follows())
+		})
+	}
+}
+
 // A job changes after the step took its view and before it follows the job. The next step reads the
 // change.
 func TestTerm_RereadsFollowedGroups(t *testing.T) {

@@ -52,6 +52,42 @@ func TestFSM_UnconfirmedDrain(t *testing.T) {
 	}
 }
 
+// The record of a drain counts the data that was not copied from the version of moves on.
+func TestFSM_DataNotCopied(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[cluster.Version]*cluster.DataNotCopied{
+		cluster.VersionOfData - 1: nil,
+		cluster.VersionOfData:     {Count: 1, Allocs: []cluster.AllocID{"a0"}},
+	} {
+		h := twoOnOneNode(t)
+		j := h.state().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Copy()
+		j.TaskGroups[0].EphemeralDisk.Migrate = true
+		h.apply(
+			&shims.RaiseClusterVersion{Version: version},
+			&shims.JobRegister{Job: j},
+			&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{Deadline: -1}, At: noon}},
+		)
+		revision := h.state().Node("n1").Drain.Revision
+		h.apply(&shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: noon, Evals: []*cluster.Evaluation{jobEval("e2")}, Marks: []rules.Mark{{
+			Alloc: "a0", Group: h.state().Alloc("a0").GroupKey(), Node: "n1", Drain: "d1", Revision: revision, Class: cluster.MarkForced,
+		}}}})
+		must.True(t, h.state().Alloc("a0").Marked())
+		kept, gone := cluster.AllocReport{Alloc: "a0", Node: "n1", ClientStatus: cluster.ClientComplete, At: noon}, cluster.AllocReport{Alloc: "a1", Node: "n1", ClientStatus: cluster.ClientComplete, At: noon}
+		if version == cluster.VersionOfData {
+			kept.DataOut = &cluster.DataMove{State: cluster.DataKept}
+		}
+		h.apply(&shims.AllocClientUpdate{At: noon, Reports: []cluster.AllocReport{kept, gone}})
+		ended := h.apply(&shims.NodesDrainComplete{Completions: rules.Completions{At: noon, Completions: []rules.Completion{
+			{Node: "n1", Drain: "d1", Revision: revision},
+		}}}).(shims.CompletionsApplied).Ended
+		must.SliceLen(t, 1, ended)
+		must.Eq(t, want, h.state().DrainRecord("d1").DataNotCopied, must.Sprint(version))
+		must.Eq(t, want, ended[0].DataNotCopied, must.Sprint(version))
+		events := h.state().Node("n1").Events
+		must.Eq(t, want != nil, events[len(events)-1].Details[cluster.EventDetailDataNotCopied] == "1", must.Sprint(version))
+	}
+}
+
 // The same purge keeps the rows of what runs only from the version of confirmation on. A cluster with
 // servers of an older build deletes them, as these servers do, and counts them in the drain.
 func TestFSM_APurgeInAMixedCluster(t *testing.T) {

@@ -192,50 +192,6 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 	w.judgeMarked(e, record)
 }
 
-// judgeData judges which allocations the record of an ended drain counts because no replacement had their
-// data: those that the drain marked, and others on the node whose data the client keeps and that may still
-// move.
-func judgeData(w *Witness, e Entry, record *cluster.Drain) {
-	var names []cluster.AllocID
-	if versioned, has := e.After.(opinion.Versioned); !has || versioned.ClusterVersion() >= opinion.MovesData {
-		before := movesBefore{e.After, e.Before}
-		for a := range e.After.AllocsByNode(record.NodeID) {
-			marked := a.DesiredTransition.Migrate && a.DesiredTransition.Drain == record.ID
-			if marked && opinion.Uncopied(a, before) || !marked && mayMove(w, before, a, record) {
-				names = append(names, a.ID)
-			}
-		}
-	}
-	slices.Sort(names)
-	count, named := 0, []cluster.AllocID(nil)
-	if got := record.DataNotCopied; got != nil {
-		count, named = got.Count, got.Allocs
-	}
-	if want := names[:min(len(names), maxNames)]; count != len(names) || !slices.Equal(named, want) {
-		w.find(e, Finding{Kind: MiscountedData, Drain: record.ID, Node: record.NodeID, Why: fmt.Sprintf(
-			"the record counts the data of %d allocations as not copied, %v, but it was that of %d, %v", count, named, len(names), want)})
-	}
-}
-
-// movesBefore is the state after the end of a drain, with its node as it was before: the entry may have
-// deleted it.
-type movesBefore struct {
-	State
-	before State
-}
-
-func (s movesBefore) Node(id cluster.NodeID) *cluster.Node { return s.before.Node(id) }
-
-// mayMove reports whether the client of an ended allocation of a drain keeps its data, and the data may
-// still move.
-func mayMove(w *Witness, s opinion.Replacements, a *cluster.Allocation, d *cluster.Drain) bool {
-	if !opinion.KeepsData(a) || d.Strategy.IgnoreSystemJobs && opinion.StageOf(a) == opinion.System {
-		return false
-	}
-	_, may := opinion.MayMove(a, s)
-	return may
-}
-
 // outcomeOf returns the correct outcome of an ended drain with that many allocations left and
 // unconfirmed, which contain those left. The deadline or force gave up the allocations left, even if it
 // marked nothing.
@@ -275,7 +231,7 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 		return left
 	}
 	for a := range e.After.AllocsByNode(record.NodeID) {
-		if mayMove(w, e.After, a, record) {
+		if mayMove(e.After, a, record) {
 			w.find(e, Finding{Kind: EndedEarly, Drain: record.ID, Node: record.NodeID, Alloc: a.ID, Why: fmt.Sprintf(
 				"the drain ended as %q while the data of an allocation was on the way to its replacement", record.Outcome)})
 		}

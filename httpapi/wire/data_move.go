@@ -76,3 +76,17 @@ const (
 	// DataSource is the header of the answer that names the allocation whose data it is.
 	DataSource = "X-Nodedrain-Data-Source"
 )
+
+// DataNotCopied are the allocations of an ended drain whose data was given up or was not copied. Ours.
+type DataNotCopied struct {
+	Count int
+	// Allocs are at most 20 of them.
+	Allocs []string
+}
+
+func newDataNotCopied(d *cluster.DataNotCopied) *DataNotCopied {
+	if d == nil {
+		return nil
+	}
+	return &DataNotCopied{Count: d.Count, Allocs: IDs(d.Allocs)}
+}

@@ -80,6 +80,8 @@ type Drain struct {
 	// VolumesLeft are the volumes that allocations which had to leave still had on the node when the
 	// drain ended, or null.
 	VolumesLeft *VolumeHolds `json:",omitempty"`
+	// DataNotCopied are the allocations whose data no replacement had when the drain ended, or null.
+	DataNotCopied *DataNotCopied `json:",omitempty"`
 	// Unconfirmed counts, after the end, the allocations that had to leave and whose end nothing
 	// confirms: their tasks may still run. It falls when their ends are confirmed. UnconfirmedAllocs
 	// names at most 20 of them, without those in Unlisted: these are the ones of Unconfirmed that the
@@ -102,7 +104,7 @@ func NewDrain(d *cluster.Drain) *Drain {
 		Strategy: newDrainStrategy(d.Strategy), UpdatedAt: NewTime(d.UpdatedAt), Meta: d.Meta, UpdatedBy: d.UpdatedBy,
 		Marked: map[string]int{}, PurgedRunning: d.PurgedRunning,
 		Outcome: string(d.Outcome), EndedAt: NewTime(d.EndedAt), StillStopping: d.StillStopping,
-		VolumesLeft: newVolumeHolds(d.VolumesLeft), CreateIndex: d.CreateIndex, EndIndex: d.EndIndex,
+		VolumesLeft: newVolumeHolds(d.VolumesLeft), DataNotCopied: newDataNotCopied(d.DataNotCopied), CreateIndex: d.CreateIndex, EndIndex: d.EndIndex,
 	}
 	if u := d.Unconfirmed; u != nil {
 		w.Unconfirmed, w.UnconfirmedAllocs, w.Unlisted = u.Count, IDs(u.Allocs), newUnlistedAllocs(u.Unlisted)

@@ -114,6 +114,12 @@ func (f *fixture) done(id cluster.AllocID) *cluster.Allocation {
 	return a
 }
 
+// keeping makes the client keep the data of an allocation.
+func keeping(a *cluster.Allocation) *cluster.Allocation {
+	a.DataOut = &cluster.DataMove{State: cluster.DataKept}
+	return a
+}
+
 // running is an allocation of the job that runs.
 func running(j *cluster.Job, id, previous cluster.AllocID) *cluster.Allocation {
 	a := clustertest.Alloc(j, id, "n1", noon)
@@ -176,6 +182,18 @@ func TestWhatNeedsAnAllocation(t *testing.T) {
 			a.ClientStatus, a.NodeID = cluster.ClientLost, "n9"
 			f.place(a)
 		}, ""},
+		"its client keeps its data": {func(f *fixture) { f.place(keeping(ended(f.web, "a"))) }, "its client keeps its data for a replacement"},
+		"its client keeps its data on a deleted node": {func(f *fixture) {
+			a := keeping(ended(f.web, "a"))
+			a.NodeID = "n9"
+			f.place(a)
+		}, ""},
+		"its replacement waits for data": {func(f *fixture) {
+			f.place(ended(f.web, "a"))
+			b := running(f.web, "b", "a")
+			b.ClientStatus, b.DataIn = cluster.ClientPending, &cluster.DataMove{State: cluster.DataCopying}
+			f.place(b)
+		}, "an allocation that replaces it waits for data"},
 		"its volume is still on the node": {func(f *fixture) {
 			f.web = f.stored("web", cluster.JobService)
 			f.place(ended(f.web, "a"))

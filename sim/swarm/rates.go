@@ -149,6 +149,9 @@ func reasonRates() []Rate {
 	}
 	var rates []Rate
 	for r := range rules.ReasonCount {
+		if r == rules.ReasonWaitingForData {
+			continue // the simulator moves no data
+		}
 		rates = append(rates, Rate{reasonEvent(r), "an allocation is left for the reason " + r.String(), least[r]})
 	}
 	return rates

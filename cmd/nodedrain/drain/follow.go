@@ -140,8 +140,22 @@ func (f *Follower) ended(n *wire.Node, record *wire.Drain) (events []event) {
 	return events
 }
 
+// NotCopiedLines returns lines that name the allocations of an ended drain whose data no replacement had.
+func NotCopiedLines(record *wire.Drain) (lines []string) {
+	if record.DataNotCopied == nil {
+		return nil
+	}
+	for _, id := range record.DataNotCopied.Allocs {
+		lines = append(lines, "Data not copied: allocation "+id)
+	}
+	if more := record.DataNotCopied.Count - len(record.DataNotCopied.Allocs); more > 0 {
+		lines = append(lines, fmt.Sprintf("Data not copied: %s more", cli.Count(more, "allocation")))
+	}
+	return lines
+}
+
 // outcomeText returns the outcome of an ended drain if it is more than "complete" or "cancelled", and the
-// volumes that it left.
+// data and the volumes that it left.
 func outcomeText(record *wire.Drain) (lines []string) {
 	if record == nil || record.Outcome == string(cluster.OutcomeNone) {
 		return nil
@@ -157,6 +171,7 @@ func outcomeText(record *wire.Drain) (lines []string) {
 	if text != string(cluster.OutcomeComplete) && text != string(cluster.OutcomeCancelled) {
 		lines = append(lines, "Outcome: "+text)
 	}
+	lines = append(lines, NotCopiedLines(record)...)
 	if record.VolumesLeft == nil {
 		return lines
 	}

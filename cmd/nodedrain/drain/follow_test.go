@@ -176,6 +176,14 @@ func TestFollower_ended(t *testing.T) {
 			},
 			false,
 		},
+		"data not copied": {
+			node("complete", nil),
+			&wire.Drain{Outcome: "complete", DataNotCopied: &wire.DataNotCopied{Count: 3, Allocs: []string{"a1", "a2"}}},
+			[]string{
+				"Drain complete for node n1", "Data not copied: allocation a1", "Data not copied: allocation a2", "Data not copied: 1 allocation more",
+			},
+			false,
+		},
 		"cancelled": {node("canceled", nil), &wire.Drain{Outcome: "cancelled"}, []string{`Drain of node "n1" was cancelled`}, true},
 		"cancelled, and why": {
 			node("canceled", map[string]string{"cancel_message": "wrong\nnode"}),

@@ -94,8 +94,8 @@ func recentTable(drains []*wire.Drain, verbose bool) *cli.Table {
 	return t
 }
 
-// OutcomeCell returns a drain's outcome, and how many allocations still stopped, how many are not confirmed
-// and how many volumes were left. The outcome stays when all are confirmed.
+// OutcomeCell returns a drain's outcome, and how many allocations still stopped, how many are not confirmed,
+// how many volumes were left and how many have data that was not copied. The outcome stays when all are confirmed.
 func OutcomeCell(d *wire.Drain) string {
 	text := d.Outcome
 	if d.StillStopping > 0 {
@@ -109,6 +109,9 @@ func OutcomeCell(d *wire.Drain) string {
 	}
 	if left := volumesLeft(d); left > 0 {
 		text += fmt.Sprintf("; %s left on the node", cli.Count(left, "volume"))
+	}
+	if d.DataNotCopied != nil {
+		text += fmt.Sprintf("; data of %s not copied", cli.Count(d.DataNotCopied.Count, "allocation"))
 	}
 	return text
 }

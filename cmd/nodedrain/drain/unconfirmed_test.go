@@ -158,6 +158,7 @@ func TestRecentTable(t *testing.T) {
 		{ID: "d4", Outcome: "unconfirmed", ConfirmedAt: wire.NewTime(began)},
 		{ID: "d5", Outcome: "deadline reached", StillStopping: 2, Unconfirmed: 1, VolumesLeft: &wire.VolumeHolds{More: 1}},
 		{ID: "d6", Outcome: "node gone", Unconfirmed: 1},
+		{ID: "d7", Outcome: "complete", DataNotCopied: &wire.DataNotCopied{Count: 1, Allocs: []string{"a1"}}},
 	}
 	at := wire.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)) // the output is the same in every zone
 	for _, d := range drains {

@@ -70,6 +70,7 @@ func explain(c *cli.Base, r *wire.NodeDrain, verbose bool) {
 		fmt.Fprintf(c.Out, "Node %q does not drain\n\nLast Drain\n", r.NodeID)
 		drainFacts(r.Drain, nil).Write(c.Out)
 		c.SectionIfAny("Volumes Left on the Node", volume.HoldTable(r.Drain.VolumesLeft, verbose))
+		printNotCopied(c, r.Drain)
 		printUnconfirmed(c, r.Drain)
 		return
 	}
@@ -83,6 +84,18 @@ func explain(c *cli.Base, r *wire.NodeDrain, verbose bool) {
 		c.Section("Reasons", reasonTable(r))
 		c.Section("Allocations Left", leftTable(r.Allocs, verbose))
 		printCauses(c.Out, r.Allocs, verbose)
+	}
+}
+
+// printNotCopied lists the allocations of an ended drain whose data no replacement had.
+func printNotCopied(c *cli.Base, d *wire.Drain) {
+	lines := drain.NotCopiedLines(d)
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintln(c.Out, "\nEphemeral Data")
+	for _, line := range lines {
+		fmt.Fprintln(c.Out, line)
 	}
 }
 
