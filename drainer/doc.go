@@ -71,7 +71,8 @@
 //	             the end. Deadline and force drop the budget, not the order.
 //	G4  end      A drain with a deadline ends by the time that its report
 //	             names (EndsBy). A drain without one ends as soon as everything
-//	             that had to leave has left.
+//	             that had to leave has left, and the data that can move has
+//	             moved.
 //	G5  truth    The FSM checks the end of a drain again when it applies it. Each
 //	             drain has one outcome. A drain is complete only if nothing
 //	             that had to leave is lost without confirmation: its client

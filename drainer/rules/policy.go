@@ -63,7 +63,8 @@ const (
 type CompletionPolicy uint8
 
 const (
-	// CompletionStopped means that all allocations that had to leave are client-terminal.
+	// CompletionStopped means that all allocations that had to leave are client-terminal, and that
+	// before the deadline no data on the node can still move to a replacement.
 	CompletionStopped CompletionPolicy = iota
 	// CompletionReplaced means CompletionStopped, and that each service allocation that the
 	// drain marked has a replacement, or a blocked evaluation of its job waits for capacity, or

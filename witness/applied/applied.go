@@ -75,10 +75,7 @@ func Entry(a shims.Applied) witness.Entry {
 		e.At = m.At
 		for _, r := range m.Reports {
 			e.At = latest(e.At, r.At)
-			t.Allocs = append(t.Allocs, r.Alloc)
-			if r.DataIn != nil && r.DataIn.Peer != "" { // the end of a move is on both rows
-				t.Allocs = append(t.Allocs, r.DataIn.Peer)
-			}
+			t.Allocs = append(t.Allocs, reported(r)...)
 		}
 	case *shims.ApplyPlan:
 		e.At = m.At
@@ -129,6 +126,15 @@ func planned(p *cluster.Plan) (allocs []cluster.AllocID) {
 // one.
 func keyOf(j *cluster.Job) cluster.JobKey {
 	return cluster.JobKey{Namespace: cmp.Or(j.Namespace, cluster.DefaultNamespace), ID: j.ID}
+}
+
+// reported returns the allocations whose rows a report may write: the end of a move of data is on both
+// rows.
+func reported(r cluster.AllocReport) []cluster.AllocID {
+	if r.DataIn == nil || r.DataIn.Peer == "" {
+		return []cluster.AllocID{r.Alloc}
+	}
+	return []cluster.AllocID{r.Alloc, r.DataIn.Peer}
 }
 
 // unconfirmed returns the unconfirmed allocations of nodes: an entry that ends a drain, or confirms
