@@ -400,32 +400,46 @@ func TestBatchLostAsSurplus(t *testing.T) {
 }
 
 // Row 110: data on a sticky disk does not bring an allocation back to a node that
-// drains, nor a marked one to any.
+// drains, nor a marked one to any. Data that also moves between nodes changes nothing.
 func TestStickyDisk(t *testing.T) {
-	sticky := func(j *cluster.Job) { j.TaskGroups[0].EphemeralDisk = cluster.EphemeralDisk{Sticky: true, SizeMB: 10} }
-	t.Run("failed goes back", func(t *testing.T) {
-		c := parallel(t)
-		c.node("n1")
-		c.node("n2")
-		job := c.job("db", cluster.JobService, 1, sticky)
-		c.run()
-		old := c.wanted(job)[0]
-		c.report(c.statusReport(old, cluster.ClientFailed))
-		c.run()
-		must.Eq(t, []cluster.NodeID{old.NodeID}, nodesOf(c.wanted(job)))
-	})
-	t.Run("draining does not", func(t *testing.T) {
-		c := parallel(t)
-		c.node("n1")
-		job := c.job("db", cluster.JobService, 1, sticky)
-		c.run()
-		old := c.wanted(job)[0]
-		c.node("n2")
-		c.drain(old.NodeID)
-		c.report(c.statusReport(old, cluster.ClientFailed))
-		c.run()
-		must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
-	})
+	for name, disk := range map[string]cluster.EphemeralDisk{"sticky": {Sticky: true, SizeMB: 10}, "sticky and migrate": {Sticky: true, Migrate: true, SizeMB: 10}} {
+		sticky := func(j *cluster.Job) { j.TaskGroups[0].EphemeralDisk = disk }
+		t.Run(name+": failed goes back", func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1")
+			c.node("n2")
+			job := c.job("db", cluster.JobService, 1, sticky)
+			c.run()
+			old := c.wanted(job)[0]
+			c.report(c.statusReport(old, cluster.ClientFailed))
+			c.run()
+			must.Eq(t, []cluster.NodeID{old.NodeID}, nodesOf(c.wanted(job)))
+		})
+		t.Run(name+": a full node is left", func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1")
+			job := c.job("db", cluster.JobService, 1, sticky)
+			c.run()
+			old := c.wanted(job)[0]
+			c.node("n2")
+			c.node(string(old.NodeID), func(n *cluster.Node) { n.Resources = cluster.Resources{} })
+			c.report(c.statusReport(old, cluster.ClientFailed))
+			c.run()
+			must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
+		})
+		t.Run(name+": draining does not", func(t *testing.T) {
+			c := parallel(t)
+			c.node("n1")
+			job := c.job("db", cluster.JobService, 1, sticky)
+			c.run()
+			old := c.wanted(job)[0]
+			c.node("n2")
+			c.drain(old.NodeID)
+			c.report(c.statusReport(old, cluster.ClientFailed))
+			c.run()
+			must.Eq(t, []cluster.NodeID{"n2"}, nodesOf(c.wanted(job)))
+		})
+	}
 	t.Run("without one it goes elsewhere", func(t *testing.T) {
 		c := parallel(t)
 		c.node("n1")
