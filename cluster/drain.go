@@ -182,7 +182,7 @@ func (d *Drain) CountsUnconfirmed(a *Allocation) bool {
 // drain leaves what it did not mark, and so does a drain that ignores system jobs with a storage plugin.
 func (d *Drain) LeavesUnconfirmed(a *Allocation, o Outcome, lost bool) bool {
 	switch {
-	case !d.Leaves(a.Stage()) || !IsListed(a):
+	case !d.Leaves(a.Stage()) || a.ClientTerminal() && !a.Unconfirmed():
 		return false
 	case lost:
 		return true
