@@ -36,15 +36,15 @@ func TestNode_dataFollowsTheAllocation(t *testing.T) {
 	for range 3 {
 		a := s.running("web", 1)[0]
 		ids = append(ids, a.ID)
-		must.Eq(t, strings.Join(ids, "\n")+"\n", s.dataFile(a, "ids"))
+		must.Eq(t, strings.Join(ids, "\n")+"\n", dataFile(s, a, "ids"))
 		_, err := s.api.Nodes().UpdateDrain(a.NodeID, &api.DrainSpec{}, false, nil)
 		must.NoError(t, err)
 		s.await("the end of the drain", func() bool { return s.drainOf(a.NodeID).Outcome != "" })
 		must.Eq(t, "complete", s.drainOf(a.NodeID).Outcome)
-		next := s.allocOf(s.allocOf(a.ID).NextAllocation)
+		next := allocOf(s, allocOf(s, a.ID).NextAllocation)
 		must.Eq(t, "copied", next.DataIn.State)
 		must.Eq(t, a.ID, next.DataIn.Peer)
-		must.Eq(t, "copied", s.allocOf(a.ID).DataOut.State)
+		must.Eq(t, "copied", allocOf(s, a.ID).DataOut.State)
 		_, err = s.api.Nodes().ToggleEligibility(a.NodeID, true, nil)
 		must.NoError(t, err)
 	}
@@ -52,7 +52,7 @@ func TestNode_dataFollowsTheAllocation(t *testing.T) {
 }
 
 // allocOf returns an allocation with the fields that only our servers have.
-func (s *site) allocOf(id string) *wire.Allocation {
+func allocOf(s *site, id string) *wire.Allocation {
 	s.t.Helper()
 	var a wire.Allocation
 	_, err := s.api.Raw().Query("/v1/allocation/"+id, &a, nil)
@@ -61,7 +61,7 @@ func (s *site) allocOf(id string) *wire.Allocation {
 }
 
 // dataFile returns a file of the ephemeral disk of an allocation.
-func (s *site) dataFile(a *api.AllocationListStub, name string) string {
+func dataFile(s *site, a *api.AllocationListStub, name string) string {
 	s.t.Helper()
 	for _, n := range s.nodes {
 		if n.name == a.NodeName {
