@@ -60,6 +60,18 @@ func copyData(q *request) error {
 			maxDataRequests, maxDataRequestsPerClient)
 	}
 	defer q.handler.dataRequests.Free(client)
+	ctx, leave := q.handler.copies.Enter(q.Context(), c.to)
+	defer leave()
+	q.Request = q.WithContext(ctx)
+	err = c.copy(parameters)
+	if err != nil && errors.Is(context.Cause(ctx), datamove.ErrNewer) {
+		return failure.New(http.StatusConflict, datamove.ErrNewer.Error())
+	}
+	return err
+}
+
+// copy copies the data when it is ready.
+func (c dataCopy) copy(parameters url.Values) error {
 	for {
 		found, err := c.await()
 		if err != nil {

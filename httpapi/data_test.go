@@ -166,8 +166,9 @@ func TestCopyData_waits(t *testing.T) {
 	bubbleOfCopies(t, httpapi.Options{MaxBlocking: 1, MaxBlockingPerClient: 1}, func(c *copies) {
 		began := time.Now()
 		var all []*reader
-		for range 10 {
-			all = append(all, c.request(c.Context(), 2, ""))
+		for n := 3; n <= 10; n++ {
+			moving(c.fixture, 10*n, nodeID(1), nodeID(2))
+			all = append(all, c.request(c.Context(), 10*n+1, ""))
 		}
 		left, leave := context.WithCancel(c.Context())
 		gone := c.request(left, 2, "")
@@ -176,11 +177,12 @@ func TestCopyData_waits(t *testing.T) {
 		time.Sleep(5*time.Minute - time.Second)
 		must.True(c, all[0].waits())
 		time.Sleep(time.Second)
-		for _, r := range all {
+		for i, r := range all {
 			must.False(c, r.waits())
 			must.Eq(c, 503, r.answer.code)
-			must.Eq(c, fmt.Sprintf("allocation %s on node n1 has not ended", allocID(1)), r.answer.body)
-			must.Eq(c, string(allocID(1)), r.answer.header.Get("X-Nodedrain-Data-Source"))
+			from := allocID(10 * (i + 3))
+			must.Eq(c, fmt.Sprintf("allocation %s on node n1 has not ended", from), r.answer.body)
+			must.Eq(c, string(from), r.answer.header.Get("X-Nodedrain-Data-Source"))
 			must.Eq(c, "1", r.answer.header.Get("Retry-After"))
 			must.Eq(c, 5*time.Minute, r.at.Sub(began))
 		}
@@ -333,6 +335,41 @@ func TestCopyData_options(t *testing.T) {
 		_, err := httpapi.NewHandler(w.backend(), o)
 		must.ErrorContains(t, err, field)
 	}
+}
+
+// One node cannot keep others from their data: an allocation has one request, and a node one copy.
+func TestCopyData_bounds(t *testing.T) {
+	t.Parallel()
+	bubbleOfCopies(t, httpapi.Options{}, func(c *copies) {
+		for n := 3; n < 11; n += 2 {
+			moving(c.fixture, n, nodeID(1), nodeID(2))
+		}
+		moving(c.fixture, 11, nodeID(1), nodeID(3))
+		for n := 1; n <= 11; n += 2 {
+			keepsData(c.fixture, n)
+		}
+		c.hangs("some")
+		stalls := c.request(c.Context(), 2, "")
+		var all []*reader
+		for range 100 {
+			all = append(all, c.request(c.Context(), 4, ""))
+		}
+		waits := c.request(c.Context(), 12, "")
+		for _, r := range all[:99] {
+			must.False(c, r.waits())
+			must.Eq(c, 409, r.answer.code)
+			must.Eq(c, "a newer request for the data of this allocation has come", r.answer.body)
+		}
+		must.Eq(c, datamove.Counts{Running: 1, Waiting: 2, Bytes: 4}, c.DataCopies())
+		c.answers(200, "the data")
+		began := time.Now()
+		next := c.request(c.Context(), 2, "") // its first request had the turn
+		must.False(c, stalls.waits())
+		must.False(c, next.waits())
+		must.Eq(c, "the data", next.answer.body)
+		must.Eq(c, "the data", waits.answer.body)
+		must.Eq(c, began, time.Now())
+	})
 }
 
 // Only the node of the replacement gets the data.

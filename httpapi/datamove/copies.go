@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +16,13 @@ import (
 // Patience is how long a copy may make no progress.
 const Patience = time.Minute
 
-// ErrNoProgress ends a copy without progress.
-var ErrNoProgress = errors.New("no progress for a minute")
+// Errors that end a request or a copy.
+var (
+	// ErrNoProgress ends a copy without progress.
+	ErrNoProgress = errors.New("no progress for a minute")
+	// ErrNewer ends a request when the next one for the same allocation comes.
+	ErrNewer = errors.New("a newer request for the data of this allocation has come")
+)
 
 // part is the size of the parts of a copy, in bytes. A copy that moves less in the time of [Patience] makes no
 // progress.
@@ -30,13 +36,41 @@ type Copies struct {
 	turns *turns
 	rate  *rate.Limiter
 	bytes atomic.Int64
+
+	mu sync.Mutex
+	// requests are the newest requests for each allocation; guarded by mu.
+	requests map[cluster.AllocID]*requested
 }
+
+// requested is a request for the data for an allocation.
+type requested struct{ end context.CancelCauseFunc }
 
 // NewCopies returns copies of which at most most run at a time. All together pass at most so many bytes per
 // second, at least [MinRate].
 func NewCopies(most int, bytesPerSecond int64) *Copies {
 	burst := max(part, bytesPerSecond/10) // a late timer loses no time
-	return &Copies{turns: newTurns(most), rate: rate.NewLimiter(rate.Limit(bytesPerSecond), int(burst))}
+	return &Copies{turns: newTurns(most), rate: rate.NewLimiter(rate.Limit(bytesPerSecond), int(burst)), requests: map[cluster.AllocID]*requested{}}
+}
+
+// Enter begins a request for the data for an allocation. It ends an earlier one, whose client may be gone: many requests
+// for one allocation would hold up those for others. The returned context ends with [ErrNewer] then. The caller calls leave.
+func (c *Copies) Enter(ctx context.Context, id cluster.AllocID) (_ context.Context, leave func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	newest := &requested{cancel}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if earlier := c.requests[id]; earlier != nil {
+		earlier.end(ErrNewer)
+	}
+	c.requests[id] = newest
+	return ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.requests[id] == newest {
+			delete(c.requests, id)
+		}
+		cancel(nil)
+	}
 }
 
 // Counts are the counts of the copies of a server.
@@ -56,8 +90,7 @@ func (c *Copies) Counts() Counts {
 // Copy is a copy that has its turn. One goroutine uses it.
 type Copy struct {
 	copies *Copies
-	// limit is when the copy ends without progress, and timer ends its context then.
-	limit time.Time
+	// timer ends the context of the copy when it has made no progress.
 	timer *time.Timer
 	// moved counts the bytes since the last progress.
 	moved int
@@ -71,8 +104,7 @@ func (c *Copies) Begin(ctx context.Context, from, to cluster.NodeID) (*Copy, con
 		return nil, ctx, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	begun := &Copy{copies: c, limit: time.Now().Add(Patience)}
-	begun.timer = time.AfterFunc(Patience, func() { cancel(ErrNoProgress) })
+	begun := &Copy{copies: c, timer: time.AfterFunc(Patience, func() { cancel(ErrNoProgress) })}
 	begun.end = func() {
 		begun.timer.Stop()
 		cancel(nil)
@@ -88,13 +120,24 @@ func (c *Copy) End() { c.end() }
 type Target interface {
 	io.Writer
 	Flush() error
-	// SetWriteDeadline sets the time by which the bytes of later writes must be read.
+	// SetWriteDeadline sets the time at which a write ends whose bytes are not read, also one in progress.
 	SetWriteDeadline(time.Time) error
 }
 
 // Pass passes the data on until its end. The context is that of Begin. After an error the receiver has not got
 // all data.
 func (c *Copy) Pass(ctx context.Context, to Target, from io.Reader) error {
+	_ = to.SetWriteDeadline(time.Time{}) // a recorder of a test has none
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = to.SetWriteDeadline(time.Unix(1, 0))
+	})
+	defer func() {
+		if !stop() {
+			<-ended
+		}
+	}()
 	buffer := make([]byte, part)
 	for {
 		n, err := from.Read(buffer)
@@ -117,7 +160,6 @@ func (c *Copy) pass(ctx context.Context, to Target, content []byte) error {
 	if err := c.copies.rate.WaitN(ctx, len(content)); err != nil {
 		return err
 	}
-	_ = to.SetWriteDeadline(c.limit) // a recorder of a test has none
 	if _, err := to.Write(content); err != nil {
 		return err
 	}
@@ -126,7 +168,7 @@ func (c *Copy) pass(ctx context.Context, to Target, content []byte) error {
 	}
 	c.copies.bytes.Add(int64(len(content)))
 	if c.moved += len(content); c.moved >= part && c.timer.Stop() {
-		c.moved, c.limit = 0, time.Now().Add(Patience)
+		c.moved = 0
 		c.timer.Reset(Patience)
 	}
 	return nil

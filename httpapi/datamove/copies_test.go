@@ -103,22 +103,27 @@ func TestCopies_leavesWithTurn(t *testing.T) {
 type slow struct {
 	bytes.Buffer
 	takes time.Duration
-	until time.Time
+	// over is closed when a deadline in the past is set.
+	over chan struct{}
 }
 
+func newSlow(takes time.Duration) *slow { return &slow{takes: takes, over: make(chan struct{})} }
+
 func (s *slow) Write(p []byte) (int, error) {
-	if left := time.Until(s.until); left < s.takes {
-		time.Sleep(left)
+	select {
+	case <-s.over:
 		return 0, errors.New("i/o timeout")
+	case <-time.After(s.takes):
+		return s.Buffer.Write(p)
 	}
-	time.Sleep(s.takes)
-	return s.Buffer.Write(p)
 }
 
 func (s *slow) Flush() error { return nil }
 
 func (s *slow) SetWriteDeadline(t time.Time) error {
-	s.until = t
+	if !t.IsZero() {
+		close(s.over)
+	}
 	return nil
 }
 
@@ -167,7 +172,7 @@ func TestCopy_progress(t *testing.T) {
 				begun, ctx, err := copies.Begin(t.Context(), "a", "b")
 				must.NoError(t, err)
 				at := time.Now()
-				to := &slow{takes: c.takes}
+				to := newSlow(c.takes)
 				err = begun.Pass(ctx, to, &trickle{ctx: ctx, left: 4 * part, bytes: c.bytes, pause: c.pause})
 				begun.End()
 				must.Eq(t, datamove.Counts{Bytes: int64(to.Len())}, copies.Counts())
@@ -183,6 +188,39 @@ func TestCopy_progress(t *testing.T) {
 	}
 }
 
+// A request ends the earlier one for the same allocation, also in the middle of a copy to a reader that reads nothing.
+func TestCopies_newer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		copies := datamove.NewCopies(1, 1<<30)
+		first, leaveFirst := copies.Enter(t.Context(), "x")
+		other, leaveOther := copies.Enter(t.Context(), "y")
+		began, done := time.Now(), make(chan error)
+		go func() {
+			defer leaveFirst()
+			begun, ctx, err := copies.Begin(first, "a", "b")
+			must.NoError(t, err)
+			defer begun.End()
+			done <- begun.Pass(ctx, newSlow(time.Hour), zeros{})
+		}()
+		time.Sleep(time.Second)
+		second, leaveSecond := copies.Enter(t.Context(), "x")
+		must.Error(t, <-done)
+		must.Eq(t, time.Second, time.Since(began))
+		must.ErrorIs(t, context.Cause(first), datamove.ErrNewer)
+		synctest.Wait()
+		must.Eq(t, datamove.Counts{}, copies.Counts())
+		must.NoError(t, other.Err())
+		must.NoError(t, second.Err(), must.Sprint("the end of the first one does not end the second one"))
+		third, leaveThird := copies.Enter(t.Context(), "x")
+		must.ErrorIs(t, context.Cause(second), datamove.ErrNewer)
+		leaveSecond()
+		leaveThird()
+		leaveOther()
+		must.Eq(t, context.Canceled, context.Cause(third))
+	})
+}
+
 // All copies of a server share the rate.
 func TestCopies_rate(t *testing.T) {
 	t.Parallel()
@@ -196,7 +234,7 @@ func TestCopies_rate(t *testing.T) {
 				begun, ctx, err := copies.Begin(t.Context(), cluster.NodeID(fmt.Sprint("from", i)), cluster.NodeID(fmt.Sprint("to", i)))
 				must.NoError(t, err)
 				defer begun.End()
-				must.NoError(t, begun.Pass(ctx, &slow{}, io.LimitReader(zeros{}, size)))
+				must.NoError(t, begun.Pass(ctx, newSlow(0), io.LimitReader(zeros{}, size)))
 				done <- time.Since(at)
 			}()
 		}
