@@ -25,36 +25,39 @@ const releaseInterval = 5 * time.Second
 func (l *leader) release(ctx context.Context, store *statestore.Store) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	r := releaser{leader: l, logger: l.config.Logger.Named("release"), began: time.Now()}
+	begin := time.Now()
+	clocks := func() clocks { now := time.Now(); return clocks{now.Round(0), now.Sub(begin)} }
+	r := releaser{own: l.own, logger: l.config.Logger.Named("release"), last: clocks()}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
-		r.step(ctx, store.Snapshot(), time.Now())
+		r.step(ctx, store.Snapshot(), clocks())
 		timer.Reset(releaseInterval)
 	}
 }
 
 // releaser is the memory of [leader.release].
 type releaser struct {
-	leader *leader
+	own    shims.Proposals
 	logger hclog.Logger
-	// began is when something began to wait, or the time of the last step.
-	began time.Time
+	// last is the time of the last step.
+	last clocks
 }
 
-func (r *releaser) step(ctx context.Context, state *statestore.Snapshot, now time.Time) {
+func (r *releaser) step(ctx context.Context, state *statestore.Snapshot, at clocks) {
 	stops := maps.Collect(lifecycle.AwaitedStops(state.DrainView(), state.Nodes(), state.Drains()))
 	if len(stops) == 0 && !volumes.AnyExpires(state.WorkView()) {
-		r.began = now
+		r.last = at
 		return
 	}
-	now = slower(r.began, now, now.Sub(r.began))
+	r.last = at.slower(r.last)
+	now := r.last.wall
 	if changes := volumes.Expired(state.WorkView(), now); len(changes) > 0 {
 		m := &shims.ClaimUpdate{ClaimUpdate: cluster.ClaimUpdate{At: now, Changes: changes}}
-		switch done, _, err := shims.Apply(ctx, r.leader.own, m); {
+		switch done, _, err := shims.Apply(ctx, r.own, m); {
 		case err == nil:
 			r.logger.Info("freed claims of volumes on unreachable nodes", "claims", len(changes)-len(done.Refused), "refused", len(done.Refused))
 		case ctx.Err() == nil:
@@ -64,7 +67,7 @@ func (r *releaser) step(ctx context.Context, state *statestore.Snapshot, now tim
 	maps.DeleteFunc(stops, func(_ cluster.NodeID, at time.Time) bool { return now.Before(at) })
 	if nodes := slices.Sorted(maps.Keys(stops)); len(nodes) > 0 {
 		nodes = nodes[:min(len(nodes), shims.MaxConfirmedNodes)]
-		switch _, _, err := shims.Apply(ctx, r.leader.own, &shims.ConfirmStops{At: now, Nodes: nodes}); {
+		switch _, _, err := shims.Apply(ctx, r.own, &shims.ConfirmStops{At: now, Nodes: nodes}); {
 		case err == nil:
 			r.logger.Info("confirmed the ends of lost allocations: their nodes have stopped them by themselves", "nodes", len(nodes))
 		case ctx.Err() == nil:
@@ -73,13 +76,20 @@ func (r *releaser) step(ctx context.Context, state *statestore.Snapshot, now tim
 	}
 }
 
-// slower returns the time to a wait that may have begun at began: now, but not later than the time
-// that has passed by the monotonic clock. If the clock of the leader is set forward, a claim is not
-// freed, and a stop not confirmed, while the node may still run the allocation.
-func slower(began, now time.Time, passed time.Duration) time.Time {
-	began, now = began.Round(0), now.Round(0) // compared as clocks show them
-	if steady := began.Add(passed); steady.Before(now) {
-		return steady
+// clocks is a time by both clocks of the leader.
+type clocks struct {
+	wall time.Time
+	// steady is the monotonic clock.
+	steady time.Duration
+}
+
+// slower returns the time to waits of which some may have begun before the time last: at most so much later
+// as has passed by the monotonic clock. If the clock of the leader is set forward, a claim is not
+// freed, and a stop not confirmed, while the node may still run the allocation. A wait may begin while the
+// clock is set back, so the time does not return to a clock that is then set forward.
+func (c clocks) slower(last clocks) clocks {
+	if steady := last.wall.Add(c.steady - last.steady); steady.Before(c.wall) {
+		c.wall = steady
 	}
-	return now
+	return c
 }
