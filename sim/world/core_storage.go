@@ -67,7 +67,11 @@ func (n *coreNode) storageFault(c double.Call) scripted.Fault {
 		}
 	}
 	if _, strikes := w.Faults.strike(scenario.StorageFail, n.target()); strikes {
-		return scripted.Fault{Action: draw(scripted.Fail, scripted.FailAfter)}
+		fault := scripted.Fault{Action: draw(scripted.Fail, scripted.FailAfter)}
+		if fault.Action == scripted.Fail && (c.Step == double.Unpublishing || c.Step == double.Unstaging) {
+			fault.Err = errRefused
+		}
+		return fault
 	}
 	hang := func(d time.Duration) { n.machine.Volumes().Hang(c.Plugin, d) }
 	kill := func() { n.machine.Volumes().Kill(c.Plugin) }
@@ -94,6 +98,10 @@ func (n *coreNode) storageFault(c double.Call) scripted.Fault {
 	})
 	return scripted.Fault{}
 }
+
+// errRefused is the error of storage/fail at a call that undoes and has no effect: the client repeats it
+// although it will never succeed.
+var errRefused = storage.Errorf(storage.Refused, "the volume cannot be unmounted")
 
 // makeBusy makes a process use a mount for a time.
 func (n *coreNode) makeBusy(path string, d time.Duration) {
