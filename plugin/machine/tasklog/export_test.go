@@ -10,6 +10,8 @@ type Folder struct {
 	Real folder
 	// Before runs before each change of the folder and before each write, and may refuse it.
 	Before func(operation string) error
+	// Wrote gets what was written to the files. It may be nil.
+	Wrote func([]byte)
 }
 
 // OpenIn opens a log in a folder of a test.
@@ -59,7 +61,11 @@ func (w watched) Write(p []byte) (int, error) {
 		n, _ := w.WriteCloser.Write(p[:len(p)/2])
 		return n, err
 	}
-	return w.WriteCloser.Write(p)
+	n, err := w.WriteCloser.Write(p)
+	if w.folder.Wrote != nil {
+		w.folder.Wrote(p[:n])
+	}
+	return n, err
 }
 
 func (w watched) Close() error {

@@ -189,10 +189,10 @@ func (w *Writer) rotate() error {
 }
 
 // prune deletes the files beyond the limit, oldest first. It stops at an error, and the next rotation
-// tries again.
+// tries again. A folder that is not empty is not from this log, and stays.
 func (w *Writer) prune() {
 	for w.newest-w.oldest >= w.limits.MaxFiles {
-		if err := w.folder.remove(w.fileName(w.oldest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.folder.remove(w.fileName(w.oldest)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
 			return
 		}
 		w.oldest++
