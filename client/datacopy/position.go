@@ -13,6 +13,15 @@ type Position struct {
 	Offset int64
 }
 
+// Progress is what a receiver has received.
+type Progress struct {
+	// At is where the next stream continues.
+	At Position
+	// Bytes counts the contents of files, without holes. Entries counts files, folders and links. Skipped
+	// counts the special files that the sender has left out; it is known at the end.
+	Bytes, Entries, Skipped int64
+}
+
 // comparePaths compares two paths in the order of a stream: a folder is before its content, and names
 // are in the order of their bytes.
 func comparePaths(a, b string) int {

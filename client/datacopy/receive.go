@@ -59,15 +59,6 @@ const (
 	checkRoomEntries = 1000
 )
 
-// Progress is what a receiver has received.
-type Progress struct {
-	// At is where the next stream continues.
-	At Position
-	// Bytes counts the contents of files, without holes. Entries counts files, folders and links. Skipped
-	// counts the special files that the sender has left out; it is known at the end.
-	Bytes, Entries, Skipped int64
-}
-
 // Receiver writes what it receives into a folder. One goroutine calls Receive and Close.
 // Progress may be called from others.
 type Receiver struct {
