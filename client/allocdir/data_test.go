@@ -160,17 +160,17 @@ func TestData_open(t *testing.T) {
 // Owners are named by the users of tasks. Other names are the owner of the folder.
 func TestData_owners(t *testing.T) {
 	needRoot(t)
-	owners, err := allocdir.OwnersOf([]allocdir.Task{{Name: "web", User: "nobody"}, {Name: "db"}})
+	owners, err := allocdir.OwnersOf([]allocdir.Task{{Name: "web", User: "bin"}, {Name: "db"}})
 	must.NoError(t, err)
 	uid, _ := owners.Of("web/local", "")
 	must.NotEq(t, 0, uid)
-	must.Eq(t, "nobody", owners.Name(uint32(uid)))
+	must.Eq(t, "bin", owners.Name(uint32(uid)))
 	must.Eq(t, "", owners.Name(0))
 	must.Eq(t, "", owners.Name(12345))
 	for _, c := range []struct {
 		folder, user string
 		root         bool
-	}{{"alloc/data", "", true}, {"alloc/data", "nobody", false}, {"alloc/data", "daemon", true}, {"web/local", "root", false}, {"db/local", "", true}} {
+	}{{"alloc/data", "", true}, {"alloc/data", "bin", false}, {"alloc/data", "daemon", true}, {"web/local", "root", false}, {"db/local", "", true}} {
 		got, _ := owners.Of(c.folder, c.user)
 		must.Eq(t, c.root, got == 0, must.Sprint(c))
 	}
