@@ -69,7 +69,7 @@ func (n *coreNode) storageFault(c double.Call) scripted.Fault {
 	if _, strikes := w.Faults.strike(scenario.StorageFail, n.target()); strikes {
 		fault := scripted.Fault{Action: draw(scripted.Fail, scripted.FailAfter)}
 		if fault.Action == scripted.Fail && (c.Step == double.Unpublishing || c.Step == double.Unstaging) {
-			fault.Err = errRefused
+			fault.Err = errRefused()
 		}
 		return fault
 	}
@@ -101,7 +101,7 @@ func (n *coreNode) storageFault(c double.Call) scripted.Fault {
 
 // errRefused is the error of storage/fail at a call that undoes and has no effect: the client repeats it
 // although it will never succeed.
-var errRefused = storage.Errorf(storage.Refused, "the volume cannot be unmounted")
+func errRefused() error { return storage.Errorf(storage.Refused, "the volume cannot be unmounted") }
 
 // makeBusy makes a process use a mount for a time.
 func (n *coreNode) makeBusy(path string, d time.Duration) {
