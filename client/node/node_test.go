@@ -79,9 +79,14 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 		Limits: config.Limits{MaxKillTimeout: time.Minute, DriverCalls: 8},
 	}
 	t.Cleanup(func() {
+		left := ""
+		if !t.Failed() && !t.Skipped() {
+			left = w.unrecorded()
+		}
 		w.killPlugins()
 		w.killKeepers()
 		must.NoError(t, os.RemoveAll(run))
+		must.EqOp(t, "", left, must.Sprint("processes without a record are left"))
 	})
 	return w
 }
