@@ -74,7 +74,8 @@ func (w *world) awaitDevices(ids ...string) {
 func TestNode_devices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
-	w.config.PluginDir = t.TempDir()
+	w.config.PluginDir = filepath.Join(t.TempDir(), "plug ins")
+	w.putBehindLinks()
 	w.installToys("d1", "d2")
 	w.begin()
 	w.awaitDevices("d1", "d2")

@@ -44,7 +44,7 @@ func (w *world) unrecordedNow() (left string) {
 	}
 	live := map[string]bool{}
 	for _, r := range records.allocs {
-		live[w.folder(r.Alloc.ID)] = !r.Ended
+		live[pathname.Encode(string(r.Alloc.ID))] = !r.Ended
 	}
 	found, err := filepath.Glob("/proc/[0-9]*")
 	must.NoError(w, err)
@@ -56,11 +56,11 @@ func (w *world) unrecordedNow() (left string) {
 		at, _ := os.Readlink(filepath.Join(proc, "cwd"))
 		words := strings.Split(string(line)+string(env)+at, "\x00")
 		ours := slices.ContainsFunc(words, func(word string) bool {
-			return strings.Contains(word, w.config.DataDir) || strings.Contains(word, w.config.RunDir)
+			return slices.ContainsFunc(w.folders(), func(folder string) bool { return strings.Contains(word, folder) })
 		})
 		of := slices.ContainsFunc(words, func(word string) bool {
 			for folder, lives := range live { //lint:order a set
-				if lives && strings.Contains(word+"/", folder) {
+				if lives && strings.Contains(word+"/", "/"+allocsDir+"/"+folder+"/") {
 					return true
 				}
 			}
@@ -73,9 +73,32 @@ func (w *world) unrecordedNow() (left string) {
 	return left
 }
 
-// folder returns the folder of an allocation, with a slash.
-func (w *world) folder(alloc cluster.AllocID) string {
-	return filepath.Join(w.config.DataDir, allocsDir, pathname.Encode(string(alloc))) + "/"
+// folders returns the folders of the node, with and without the links in their paths.
+func (w *world) folders() []string {
+	all := []string{w.config.DataDir, w.config.RunDir}
+	for _, folder := range all {
+		if real, err := filepath.EvalSymlinks(folder); err == nil {
+			all = append(all, real)
+		}
+	}
+	return all
+}
+
+// putBehindLinks puts the folders of the node behind symbolic links.
+func (w *world) putBehindLinks() {
+	w.Helper()
+	var err error
+	w.links, err = os.MkdirTemp("", "nd") // the paths of sockets must be short
+	must.NoError(w, err)
+	for i, folder := range []*string{&w.config.DataDir, &w.config.RunDir, &w.config.PluginDir} {
+		if *folder == "" {
+			continue
+		}
+		must.NoError(w, os.MkdirAll(*folder, homeMode))
+		link := filepath.Join(w.links, fmt.Sprint("a ", i))
+		must.NoError(w, os.Symlink(*folder, link))
+		*folder = link
+	}
 }
 
 // A client ends between the start of a log keeper and the handle of the task. The next client cleans up, and

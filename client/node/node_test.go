@@ -62,20 +62,22 @@ type world struct {
 	node   *Node
 	end    context.CancelFunc
 	ended  chan error
+	// links is the folder of the links of putBehindLinks, or empty.
+	links string
 	// id is the allocation of newRawExec.
 	id cluster.AllocID
 }
 
 func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	t.Helper()
-	run, err := os.MkdirTemp("", "nd")
+	run, err := os.MkdirTemp("", "n d") // all paths of a node have spaces
 	must.NoError(t, err)
 	w := &world{T: t, servers: &scripted{
 		ttl: time.Minute, feed: make(chan client.Changes), reported: make(map[cluster.AllocID]cluster.AllocReport), changed: make(chan struct{}, 1),
 	}}
 	w.api = w.servers
 	w.config = &config.Config{
-		Name: "n1", DataDir: filepath.Join(t.TempDir(), "data"), RunDir: run, Plugins: plugins,
+		Name: "n1", DataDir: filepath.Join(t.TempDir(), "da ta"), RunDir: run, Plugins: plugins,
 		Limits: config.Limits{MaxKillTimeout: time.Minute, DriverCalls: 8},
 	}
 	t.Cleanup(func() {
@@ -85,7 +87,7 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 		}
 		w.killPlugins()
 		w.killKeepers()
-		must.NoError(t, os.RemoveAll(run))
+		must.NoError(t, errors.Join(os.RemoveAll(run), os.RemoveAll(w.links)))
 		must.EqOp(t, "", left, must.Sprint("processes without a record are left"))
 	})
 	return w

@@ -206,6 +206,7 @@ func TestNode_controlGroupWithoutAnOwner(t *testing.T) {
 		}
 		must.SliceLen(t, 1, names)
 	}
+	w.killKeepers() // the client does not touch what may not be its own
 }
 
 // The log keeper of a task whose record and folder are lost ends with the task.

@@ -88,17 +88,19 @@ type volumeWorld struct {
 	allocs []*cluster.Allocation
 }
 
-// newVolumeWorld starts the client and the storage plugin.
-func newVolumeWorld(t *testing.T) *volumeWorld {
+// newVolumeWorld starts the client and the storage plugin, after a change of the world.
+func newVolumeWorld(t *testing.T, change ...func(*world)) *volumeWorld {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must.NoError(t, err)
+	dir := t.TempDir()
 	if err := tryMount(dir); err != nil {
 		t.Skip("needs root and the right to mount: ", err)
 	}
 	w := &volumeWorld{world: newWorld(t, map[string]config.Plugin{"raw_exec": {Name: "raw_exec", Enabled: true}}), dir: dir, csi: filepath.Join(dir, "csi")}
 	w.volumes = &volumeServers{scripted: w.servers, world: w, claims: map[cluster.AllocID]bool{}}
 	w.api = w.volumes
+	for _, c := range change {
+		c(w.world)
+	}
 	programs.Build(t, "../../examples/csi", w.csi)
 	must.NoError(t, os.Mkdir(filepath.Join(dir, "disks"), 0o755))
 	w.begin()
@@ -197,7 +199,12 @@ func (w *volumeWorld) completes(pids []int, allocs ...*cluster.Allocation) {
 func (w *volumeWorld) mounted() []string {
 	table, err := mounts.Read()
 	must.NoError(w, err)
-	return table.Below(w.config.DataDir)
+	real, err := filepath.EvalSymlinks(w.config.DataDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the client has removed it, and nothing was mounted
+	}
+	must.NoError(w, err)
+	return table.Below(real)
 }
 
 // newAlloc returns an allocation of a group with one task of raw_exec.
@@ -332,8 +339,14 @@ func TestVolumes_busyMount(t *testing.T) {
 }
 
 // C5, C11: two allocations share a volume. The client restarts before one stops, and tasks continue.
-func TestVolumes_sharedAcrossARestart(t *testing.T) {
-	w := newVolumeWorld(t)
+func TestVolumes_sharedAcrossARestart(t *testing.T) { testSharedAcrossARestart(t) }
+
+// The same with all folders of the client behind symbolic links. Bug: the folders of all
+// tests had no links in their paths.
+func TestVolumes_behindLinks(t *testing.T) { testSharedAcrossARestart(t, (*world).putBehindLinks) }
+
+func testSharedAcrossARestart(t *testing.T, change ...func(*world)) {
+	w := newVolumeWorld(t, change...)
 	a, pids := w.consumers("", "")
 	before := w.calls()
 	w.restart(func() {})
