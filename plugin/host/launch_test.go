@@ -470,6 +470,11 @@ func TestTakeOver_fails(t *testing.T) {
 		"the process has ended":       func(_ *bench, r *host.Record) { _ = syscall.Kill(r.Process.PID, syscall.SIGKILL) },
 		"the socket is gone":          func(_ *bench, r *host.Record) { _ = os.Remove(r.Socket) },
 		"the config has changed":      func(b *bench, _ *host.Record) { b.options.Config = []byte(`{"mode": "slow"}`) },
+		"the arguments have changed":  func(b *bench, _ *host.Record) { b.options.Args = []string{asPlugin, b.options.Args[1] + " "} },
+		"a variable is new":           func(b *bench, _ *host.Record) { b.options.Env = append(slices.Clone(b.options.Env), "COLOR=red") },
+		"a variable has changed":      func(b *bench, _ *host.Record) { b.options.Env = []string{b.options.Env[0], "LANG=C.UTF-8"} },
+		"a variable is gone":          func(b *bench, _ *host.Record) { b.options.Env = b.options.Env[:1] },
+		"the ports have changed":      func(b *bench, _ *host.Record) { b.options.MinPort, b.options.MaxPort = 20000, 30000 },
 		"another boot":                func(_ *bench, r *host.Record) { r.Process.Boot = "another" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -486,7 +491,7 @@ func TestTakeOver_fails(t *testing.T) {
 			pids := b.pids()
 			must.SliceLen(t, 2, pids)
 			must.False(t, b.alive(pids[0]), must.Sprint("two generations live"))
-			must.Eq(t, name == "the config has changed", slices.Contains(b.lines("call"), "Shutdown"))
+			must.Eq(t, strings.Contains(name, "changed") || strings.HasPrefix(name, "a variable"), slices.Contains(b.lines("call"), "Shutdown"))
 			must.NoError(t, instance.Kill(t.Context()))
 		})
 	}
