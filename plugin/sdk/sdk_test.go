@@ -70,7 +70,10 @@ func (*tea) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, erro
 	return driver.ExitResult{}, driver.ErrUnknownTask
 }
 
-func (*tea) Inspect(_ context.Context, id driver.TaskID) (driver.Status, error) {
+func (t *tea) Inspect(_ context.Context, id driver.TaskID) (driver.Status, error) {
+	if exit, is := ends[id]; is {
+		return driver.Status{ID: id, State: driver.TaskExited, StartedAt: time.Unix(5, 0), CompletedAt: time.Unix(6, 0), Exit: exit}, nil
+	}
 	return driver.Status{ID: id, State: driver.TaskRunning, StartedAt: time.Unix(5, 0)}, nil
 }
 
@@ -215,6 +218,32 @@ func TestServe_inspectRunningTask(t *testing.T) {
 	must.Eq(t, pb.TaskState_RUNNING, st.GetTask().GetState())
 	must.Eq(t, time.Unix(5, 0).UTC(), st.GetTask().GetStartedAt().AsTime())
 	must.Nil(t, st.GetTask().GetCompletedAt())
+}
+
+// ends are the ends of tasks by id.
+var ends = map[driver.TaskID]*driver.ExitResult{
+	"success": {}, "failure": {Code: 3}, "killed": {Code: 137, Signal: 9, OOMKilled: true}, "unknown": {Unknown: true}, "unknown killed": {Unknown: true, Signal: 9}, "no end": nil,
+}
+
+// A task that has ended has its true exit result, and none if the result is unknown. Bug: no test had an unknown one.
+func TestServe_inspectEndedTask(t *testing.T) {
+	t.Parallel()
+	c := pb.NewDriverClient(dial(t, &tea{}))
+	for id, exit := range ends { //lint:order each is a separate call
+		st, err := c.InspectTask(t.Context(), &pb.InspectTaskRequest{TaskId: string(id)})
+		must.NoError(t, err)
+		must.Eq(t, pb.TaskState_EXITED, st.GetTask().GetState())
+		must.Eq(t, time.Unix(6, 0).UTC(), st.GetTask().GetCompletedAt().AsTime())
+		got := st.GetTask().GetResult()
+		if exit == nil || exit.Unknown {
+			must.Nil(t, got, must.Sprint(id))
+			continue
+		}
+		must.NotNil(t, got, must.Sprint(id))
+		must.Eq(t, exit.Code, int(got.GetExitCode()))
+		must.Eq(t, exit.Signal, int(got.GetSignal()))
+		must.Eq(t, exit.OOMKilled, got.GetOomKilled())
+	}
 }
 
 func TestServe_execStreaming(t *testing.T) {
