@@ -169,6 +169,38 @@ func TestFSM_DisconnectedNode(t *testing.T) {
 	}
 }
 
+// The status of a node is set from each status to each status, also when the FSM writes another one than the entry
+// contains. The entry evaluates the jobs of the node exactly if the status changes. Bug: no test had a disconnected
+// node that becomes down because its last allocation is no longer awaited.
+func TestFSM_StatusEvaluates(t *testing.T) {
+	t.Parallel()
+	all := []cluster.NodeStatus{cluster.NodeInitializing, cluster.NodeReady, cluster.NodeDisconnected, cluster.NodeDown}
+	seen := map[[3]cluster.NodeStatus]bool{}
+	for _, version := range []cluster.Version{cluster.VersionOfConfirmation - 1, cluster.VersionOfConfirmation, cluster.MaxVersion} {
+		for _, lostAfter := range []time.Duration{0, time.Hour, 48 * time.Hour} {
+			for _, before := range all {
+				for _, requested := range all {
+					h := twoOnOneNode(t)
+					h.apply(&shims.RaiseClusterVersion{Version: version})
+					awaits(h, func(d *cluster.DisconnectStrategy) { d.LostAfter = lostAfter })
+					h.apply(&shims.NodeUpdateStatus{At: noon, Node: "n1", Status: before})
+					was := h.state().Node("n1").Status
+					r := h.apply(&shims.NodeUpdateStatus{At: noon.Add(2 * time.Hour), Node: "n1", Status: requested})
+					is := h.state().Node("n1").Status
+					must.EqOp(t, was != is, len(evalsOf(t, r)) > 0, must.Sprint("version ", version, ": ", was, ", ", requested, " becomes ", is))
+					seen[[3]cluster.NodeStatus{was, requested, is}] = true
+				}
+			}
+		}
+	}
+	for _, was := range all {
+		for _, requested := range all {
+			must.True(t, seen[[3]cluster.NodeStatus{was, requested, requested}] || was == cluster.NodeDown && requested == cluster.NodeDisconnected, must.Sprint(was, requested))
+		}
+		must.True(t, seen[[3]cluster.NodeStatus{was, cluster.NodeDisconnected, cluster.NodeDown}], must.Sprint(was))
+	}
+}
+
 // lostAndHeld starts a state machine with allocations that are lost with their node and that nothing replaces.
 func lostAndHeld(t *testing.T, allocs ...cluster.AllocID) *history {
 	t.Helper()
