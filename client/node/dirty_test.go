@@ -21,8 +21,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog/keeper"
 )
 
-// Whatever an earlier start has left at the place of something that a start makes, the task runs and its log has its
-// output. Each place has a row.
+// An earlier start has left something at the place of what a start makes. The task runs, and its log has its output.
+// Each place has a row.
 func TestNode_startOverRemains(t *testing.T) {
 	t.Parallel()
 	write := func(w *world, path string, content []byte) {
@@ -98,7 +98,7 @@ func (l *listens) Start(ctx context.Context, c *driver.TaskConfig) (driver.Handl
 	return l.starter.Start(ctx, c)
 }
 
-// A storage plugin finds no socket at its path, whatever an earlier start has left there. Bug: no test started a
+// A storage plugin finds no socket at its path, also if an earlier start has left one there. Bug: no test started a
 // storage plugin that does not remove its old socket.
 func TestTasks_startOfAStoragePluginOverRemains(t *testing.T) {
 	t.Parallel()

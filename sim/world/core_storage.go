@@ -69,7 +69,8 @@ func (n *coreNode) storageFault(c double.Call) scripted.Fault {
 	if _, strikes := w.Faults.strike(scenario.StorageFail, n.target()); strikes {
 		fault := scripted.Fault{Action: draw(scripted.Fail, scripted.FailAfter)}
 		if fault.Action == scripted.Fail && (c.Step == double.Unpublishing || c.Step == double.Unstaging) {
-			fault.Err = errRefused()
+			// The client repeats such a call although the plugin refuses it.
+			fault.Err = storage.Errorf(storage.Refused, "the volume cannot be unmounted")
 		}
 		return fault
 	}
@@ -98,10 +99,6 @@ func (n *coreNode) storageFault(c double.Call) scripted.Fault {
 	})
 	return scripted.Fault{}
 }
-
-// errRefused is the error of storage/fail at a call that undoes and has no effect: the client repeats it
-// although it will never succeed.
-func errRefused() error { return storage.Errorf(storage.Refused, "the volume cannot be unmounted") }
 
 // makeBusy makes a process use a mount for a time.
 func (n *coreNode) makeBusy(path string, d time.Duration) {
