@@ -2,8 +2,11 @@ package node
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -90,6 +93,37 @@ func TestSecurity_OneOpenServer(t *testing.T) {
 		accept, err := newServers(t, c.servers...).AcceptAnonymous(t.Context())
 		must.Eq(t, c.accept, accept, must.Sprint(name))
 		must.Eq(t, c.failed, err != nil, must.Sprint(name))
+	}
+}
+
+// A server with TLS gets no request, neither with a secret nor without one, if no configured authority has signed its
+// certificate. It is refused at each place among the servers.
+func TestSecurity_ServerWithoutAnAuthority(t *testing.T) {
+	t.Parallel()
+	loopback := httptest.NewServer(responds(http.StatusInternalServerError, "No cluster leader"))
+	t.Cleanup(loopback.Close)
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server got a request") }))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs the refused handshakes
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	for at := range 3 {
+		addresses := []string{loopback.URL, loopback.URL, loopback.URL}
+		addresses[at] = secure.URL
+		s, err := newHTTPServers(config.Servers{Addresses: addresses, Token: "registrar"}, identity{ID: "n1", Secret: "secret"}, "p1")
+		must.NoError(t, err)
+		refused := 0
+		for range addresses { // after a failure the next server gets the request
+			_, err := s.Register(t.Context(), &cluster.Node{ID: "n1", SecretID: "secret"})
+			must.Error(t, err)
+			if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
+				refused++
+			}
+		}
+		must.EqOp(t, 1, refused)
+		accept, err := s.AcceptAnonymous(t.Context())
+		must.Error(t, err)
+		must.False(t, accept)
+		must.NoError(t, s.close())
 	}
 }
 
