@@ -441,7 +441,7 @@ func onlyInside(t testing.TB, data string) {
 	}
 }
 
-// Any tree arrives as it is, wherever its streams are cut.
+// Any tree arrives as it is, also if its streams are cut.
 func TestCopy_randomTrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		from, dir := root(t)

@@ -75,7 +75,7 @@ func TestNode_devices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 	w.config.PluginDir = filepath.Join(t.TempDir(), "plug ins")
-	w.putBehindLinks()
+	putBehindLinks(w)
 	w.installToys("d1", "d2")
 	w.begin()
 	w.awaitDevices("d1", "d2")

@@ -22,18 +22,18 @@ import (
 // unrecorded returns the processes of the node that no record names, or "". Each log keeper, shim, task and
 // watchdog below the folders of the node must belong to an allocation that has not ended, and each plugin must
 // have a record. It waits for processes that are about to end.
-func (w *world) unrecorded() (left string) {
+func unrecorded(w *world) (left string) {
 	w.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
-		if left = w.unrecordedNow(); left == "" || time.Now().After(deadline) {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-tick.C { // the machine may be busy
+		if left = unrecordedNow(w); left == "" || time.Now().After(deadline) {
 			return left
 		}
 	}
 }
 
-func (w *world) unrecordedNow() (left string) {
+func unrecordedNow(w *world) (left string) {
 	store, err := record.OpenDisk(filepath.Join(w.config.DataDir, recordsDir))
 	must.NoError(w, err)
 	records, err := readRecords(store)
@@ -85,7 +85,7 @@ func (w *world) folders() []string {
 }
 
 // putBehindLinks puts the folders of the node behind symbolic links.
-func (w *world) putBehindLinks() {
+func putBehindLinks(w *world) {
 	w.Helper()
 	var err error
 	w.links, err = os.MkdirTemp("", "nd") // the paths of sockets must be short

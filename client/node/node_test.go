@@ -83,7 +83,7 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 	t.Cleanup(func() {
 		left := ""
 		if !t.Failed() && !t.Skipped() {
-			left = w.unrecorded()
+			left = unrecorded(w)
 		}
 		w.killPlugins()
 		w.killKeepers()

@@ -343,7 +343,7 @@ func TestVolumes_sharedAcrossARestart(t *testing.T) { testSharedAcrossARestart(t
 
 // The same with all folders of the client behind symbolic links. Bug: the folders of all
 // tests had no links in their paths.
-func TestVolumes_behindLinks(t *testing.T) { testSharedAcrossARestart(t, (*world).putBehindLinks) }
+func TestVolumes_behindLinks(t *testing.T) { testSharedAcrossARestart(t, putBehindLinks) }
 
 func testSharedAcrossARestart(t *testing.T, change ...func(*world)) {
 	w := newVolumeWorld(t, change...)

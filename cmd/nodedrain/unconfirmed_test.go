@@ -82,7 +82,7 @@ func TestMonitor_unconfirmed(t *testing.T) {
 	must.StrHasPrefix(t, "No drain strategy set\n", out)
 	must.StrHasSuffix(t, fmt.Sprintf(": No allocations are left on node %q, which is down\n", pinnedNode), out)
 	_, out, _ = commandAt(ctx, c.api.Address(), "", "drain list")
-	must.StrContains(t, out, " unconfirmed; confirmed later by clients or by time (stop_on_client_after) ")
+	must.StrContains(t, out, " unconfirmed; confirmed later ")
 	_, out, _ = commandAt(ctx, c.api.Address(), "", "node status "+pinnedNode)
 	must.StrNotContains(t, out, "Unconfirmed")
 }

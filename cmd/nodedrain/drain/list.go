@@ -116,8 +116,9 @@ func OutcomeCell(d *wire.Drain) string {
 	return text
 }
 
-// confirmedText returns who or what confirmed the last unconfirmed allocation of a drain, or empty. The record
-// has the operator. It does not separate the reports of clients from the time that passed.
+// confirmedText returns whether the last unconfirmed allocation of a drain was confirmed, or empty. The record
+// has the operator who confirmed this drain. It does not separate the reports of clients from the time that
+// passed, or from the confirmation of another drain of the node.
 func confirmedText(d *wire.Drain) string {
 	switch {
 	case d.Unconfirmed > 0 || d.ConfirmedAt.IsZero():
@@ -125,7 +126,7 @@ func confirmedText(d *wire.Drain) string {
 	case d.ConfirmedBy != "":
 		return "; confirmed later by an operator"
 	}
-	return "; confirmed later by clients or by time (stop_on_client_after)"
+	return "; confirmed later"
 }
 
 // volumesLeft counts the volumes that a drain left on its node.
