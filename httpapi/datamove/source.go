@@ -37,10 +37,6 @@ const (
 	Gone
 )
 
-// maxFailedCopies bounds the replacements that Find passes over. The state that a report of the last one
-// changes has the same bound.
-const maxFailedCopies = 64
-
 // Find returns where the data for a replacement is. It is the data of the allocation that the replacement
 // replaces. Find passes over replacements that ended before they had the data: the next one takes the
 // data from the same allocation.
@@ -62,7 +58,7 @@ func Find(s View, id cluster.AllocID) Source {
 		return Source{State: Gone, Why: fmt.Sprintf("the move of the data has ended: %s", to.DataIn.State)}
 	}
 	a := to
-	for range maxFailedCopies {
+	for range cluster.MaxFailedCopies {
 		if a.PreviousAllocation == "" {
 			return Source{State: Gone, Why: "no earlier allocation has data"}
 		}
@@ -75,7 +71,7 @@ func Find(s View, id cluster.AllocID) Source {
 		}
 		a = from
 	}
-	return Source{State: Gone, Why: fmt.Sprintf("%d replacements in a row have ended without the data", maxFailedCopies)}
+	return Source{State: Gone, Why: fmt.Sprintf("%d replacements in a row have ended without the data", cluster.MaxFailedCopies)}
 }
 
 // passedOver reports whether an allocation has ended and never had data.
