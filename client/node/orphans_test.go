@@ -96,6 +96,7 @@ func TestNode_controlGroupWithoutARecord(t *testing.T) {
 	w.servers.feed <- client.Changes{ClusterID: "c", Index: 3, Complete: true}
 	w.await(func(s *scripted) bool { return len(s.unlisted()) == 0 })
 	must.False(t, lives(t, group), must.Sprint("the count falls when the task has ended"))
+	w.eventually("the log keeper has ended", func() bool { return len(w.keepers()) == 0 })
 	must.True(t, lives(t, stays))
 	_, err := os.Stat(group.Path())
 	must.ErrorIs(t, err, os.ErrNotExist)
@@ -116,6 +117,7 @@ func TestNode_controlGroupWithoutARecord_grace(t *testing.T) {
 	w.lose()
 	w.begin()
 	w.eventually("the task has ended", func() bool { return !lives(t, group) })
+	w.eventually("the log keeper has ended", func() bool { return len(w.keepers()) == 0 })
 	text, err := os.ReadFile(mark)
 	must.NoError(t, err)
 	must.Eq(t, "\nend\n", string(text), must.Sprint("one signal, and the time to handle it"))
