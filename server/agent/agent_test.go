@@ -19,12 +19,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/heartbeat"
 )
 
-// quickRaft returns settings with which servers elect a leader within two seconds. With shorter
+// quickRaft returns settings with which servers elect a leader within four seconds. With shorter
 // timeouts leaders lose leadership on a busy machine, and some requests fail.
 func quickRaft() *raft.Config {
 	c := raft.DefaultConfig()
 	c.BatchApplyCh = true
-	c.LeaderLeaseTimeout = c.HeartbeatTimeout // the default is half of it
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 2*time.Second, 2*time.Second, 2*time.Second
 	c.CommitTimeout = 5 * time.Millisecond
 	return c
 }

@@ -89,7 +89,7 @@ func TestAgent_strangerWithIdleConnections(t *testing.T) {
 	w.leader(w.others(leader)...)
 	w.network.isolate(leader, false)
 	for i, a := range w.agents {
-		result.Of(api(t, a).Register(t.Context(), testNode(i))).OK(t)
+		register(t, api(t, a), testNode(i))
 	}
 	awaitSameState(t, w.agents...)
 	for _, a := range w.agents {
@@ -126,6 +126,6 @@ func TestAgent_strangerWithoutCertificate(t *testing.T) {
 	eventually(t, "the bound of the stranger", func() bool { return idle.open.Load() <= 32 })
 	second := secure(agent.Config{Join: []string{first.ServerAddr()}})
 	ready(t, second)
-	result.Of(api(t, second).Register(t.Context(), testNode(1))).OK(t)
+	register(t, api(t, second), testNode(1))
 	awaitSameState(t, first, second)
 }

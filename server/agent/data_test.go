@@ -43,7 +43,7 @@ func newDataWorld(t *testing.T) *dataWorld {
 	eventually(t, "the newest cluster version", func() bool { return w.leads.Server().Store().Snapshot().ClusterVersion() == cluster.MaxVersion })
 	w.nodes = [2]*cluster.Node{testNode(1), testNode(2)}
 	w.holder = w.others(w.leads)[0]
-	result.Of(api(t, w.leads).Register(t.Context(), w.nodes[0])).OK(t)
+	register(t, api(t, w.leads), w.nodes[0])
 	_, _, err := api(t, w.leads).RegisterJob(t.Context(), json.RawMessage(`{"Job": {"ID": "j", "Type": "service", "Datacenters": ["*"],
 		"TaskGroups": [{"Name": "g", "Count": 1, "EphemeralDisk": {"Migrate": true}, "Tasks": [{"Name": "t", "Driver": "raw_exec"}]}]}}`))
 	must.NoError(t, err)
@@ -51,7 +51,7 @@ func newDataWorld(t *testing.T) *dataWorld {
 	w.report(cluster.AllocReport{
 		Alloc: w.from.ID, ClientStatus: cluster.ClientRunning, TaskStates: &cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "t", State: cluster.TaskRunning, StartedAt: time.Now()}}},
 	})
-	result.Of(api(t, w.leads).Register(t.Context(), w.nodes[1])).OK(t)
+	register(t, api(t, w.leads), w.nodes[1])
 	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+w.leads.HTTPAddr()+"/v1/allocation/"+string(w.from.ID)+"/stop", nil)).OK(t)
 	response := result.Of(http.DefaultClient.Do(r)).OK(t)
 	must.NoError(t, response.Body.Close())

@@ -47,7 +47,7 @@ func comparing(t *testing.T) (*servers, map[string]*logBuffer) {
 		t.Cleanup(c.Metrics.Close)
 	})
 	for i := range 5 {
-		result.Of(api(t, w.agents[0]).Register(t.Context(), testNode(i))).OK(t)
+		register(t, api(t, w.agents[0]), testNode(i))
 	}
 	return w, logs
 }
@@ -131,7 +131,7 @@ func TestDigests(t *testing.T) {
 			w.network.isolate(leader, true)
 			eventually(t, "the last good server leads", func() bool { return last.Backend().Reader.Consistent(t.Context()) == nil })
 			must.False(t, bad.Server().Leads())
-			result.Of(api(t, last).Register(t.Context(), testNode(9))).OK(t)
+			register(t, api(t, last), testNode(9))
 		})
 	}
 }
@@ -149,5 +149,5 @@ func TestDigests_withoutAMajority(t *testing.T) {
 		eventually(t, "the log", func() bool { return logs[a.Name()].has("no majority of them has the same") })
 		eventually(t, "the metric", func() bool { return series(t, a, "nodedrain_state_differs") == "1" })
 	}
-	result.Of(api(t, leader).Register(t.Context(), testNode(9))).OK(t)
+	register(t, api(t, leader), testNode(9))
 }

@@ -26,7 +26,7 @@ func TestAgent_unconfirmedDrains(t *testing.T) {
 	server := w.leader().Server()
 	writer, state := w.leader().Backend().Writer, server.Store().Snapshot
 	eventually(t, "the cluster version", func() bool { return state().ClusterVersion() >= cluster.VersionOfConfirmation })
-	result.Of(api(t, w.agents[0]).Register(t.Context(), testNode(1))).OK(t)
+	register(t, api(t, w.agents[0]), testNode(1))
 	job := clustertest.Job("web", cluster.JobService, 1)
 	result.Of(writer.RegisterJob(t.Context(), job, nil)).OK(t)
 	node := testNode(1).ID

@@ -332,7 +332,7 @@ func TestAgent_clusterWithoutSecret(t *testing.T) {
 	for i, secret := range []*agent.PeerSecret{nil, agent.NewTestSecret(), nil} {
 		a := result.Of(agent.New(agent.Config{DataDir: dir, BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", PeerSecret: secret})).OK(t)
 		ready(t, a)
-		result.Of(api(t, a).Register(t.Context(), testNode(i))).OK(t)
+		register(t, api(t, a), testNode(i))
 		must.NoError(t, a.Stop())
 	}
 }

@@ -61,7 +61,7 @@ func TestProcesses_oneForEachNode(t *testing.T) {
 	leader := w.leader()
 	n := testNode(1)
 	first := w.others(leader)[0]
-	result.Of(result.Of(apiclient.New(as(leader, n, "p1"))).OK(t).Register(t.Context(), n)).OK(t)
+	register(t, result.Of(apiclient.New(as(leader, n, "p1"))).OK(t), n)
 	awaitSameState(t, w.agents...)
 	node := holdBy(t, as(first, n, "p1"), n)
 	eventually(t, "the cluster writes events", func() bool {
@@ -121,9 +121,9 @@ func TestProcesses_begin(t *testing.T) {
 	a := start(t, config)
 	ready(t, a)
 	n := testNode(1)
-	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
+	register(t, api(t, a), n)
 	first := result.Of(apiclient.New(as(a, n, "p1"))).OK(t)
-	result.Of(first.Register(t.Context(), n)).OK(t)
+	register(t, first, n)
 	failed := make(chan error)
 	go func() {
 		second, err := apiclient.New(as(a, n, "p2"))
@@ -149,7 +149,7 @@ func TestProcesses_olderClient(t *testing.T) {
 	reach(t, a, n)
 	node := hold(t, a, n)
 	refused(t, a, n, "p1")
-	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
+	register(t, api(t, a), n)
 	must.NoError(t, node.end.Close())
 	<-node.served
 	c := result.Of(apiclient.New(as(a, n, "p1"))).OK(t)
@@ -174,7 +174,7 @@ func TestProcesses_lateRequests(t *testing.T) {
 		_, errs[1] = c.NodeSide(n.ID).Release(t.Context(), nil)
 		return errs
 	}
-	result.Of(first.Register(t.Context(), n)).OK(t)
+	register(t, first, n)
 	must.Eq(t, [2]error{}, requests(first))
 	must.Eq(t, [2]error{}, requests(result.Of(apiclient.New(as(a, n, ""))).OK(t)), must.Sprint("a client of an older release"))
 	eventually(t, "the next client takes over", func() bool {

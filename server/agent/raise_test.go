@@ -49,7 +49,7 @@ func TestVersions_waitForAnAbsentServer(t *testing.T) {
 		must.Eq(t, 1, a.Server().Store().Snapshot().ClusterVersion())
 	}
 	n := testNode(1)
-	result.Of(result.Of(apiclient.New(as(two[0], n, "p1"))).OK(t).Register(t.Context(), n)).OK(t)
+	register(t, result.Of(apiclient.New(as(two[0], n, "p1"))).OK(t), n)
 	awaitSameState(t, two...)
 	holdBy(t, as(two[0], n, "p1"), n)
 	refused(t, two[1], n, "p2")

@@ -23,7 +23,7 @@ func TestCluster_mutualTLS(t *testing.T) {
 	}
 	w := newServers(t, 3, func(c *agent.Config) { c.ServerTLS = with(ca) })
 	for i, a := range w.agents {
-		result.Of(api(t, a).Register(t.Context(), testNode(i))).OK(t)
+		register(t, api(t, a), testNode(i))
 	}
 	awaitSameState(t, w.agents...)
 	must.SliceLen(t, 3, w.agents[0].Backend().Peers.Members())

@@ -39,7 +39,7 @@ type reached struct {
 // reach registers a node, which holds a session with the server.
 func reach(t *testing.T, a *agent.Agent, n *cluster.Node) *reached {
 	t.Helper()
-	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
+	register(t, api(t, a), n)
 	return hold(t, a, n)
 }
 
@@ -190,7 +190,7 @@ func TestSessions_everyServer(t *testing.T) {
 	}
 
 	must.StrContains(t, answerOf(t, w.agents[0], testNode(9)), "node not found")
-	result.Of(api(t, w.agents[0]).Register(t.Context(), testNode(2))).OK(t)
+	register(t, api(t, w.agents[0]), testNode(2))
 	awaitSameState(t, w.agents...)
 	for _, a := range w.agents {
 		must.StrContains(t, answerOf(t, a, testNode(2)), "its client has no session with a server")
@@ -304,7 +304,7 @@ func TestSessions_bound(t *testing.T) {
 		nodes = append(nodes, reach(t, a, testNode(i)))
 	}
 	n := testNode(bound)
-	result.Of(api(t, a).Register(t.Context(), n)).OK(t)
+	register(t, api(t, a), n)
 	c := result.Of(apiclient.New(apiclient.Config{Address: a.HTTPAddr(), Token: n.SecretID})).OK(t)
 	_, err := c.NodeSide(n.ID).OpenSession(t.Context())
 	must.ErrorContains(t, err, "EOF")
@@ -327,7 +327,7 @@ func TestSessions_tls(t *testing.T) {
 		TLS: apiclient.TLS{CACert: certs.CA, ClientCert: certs.Certificate, ClientKey: certs.Key, ServerName: "localhost"},
 	}
 	c := result.Of(apiclient.New(config)).OK(t)
-	result.Of(c.Register(t.Context(), n)).OK(t)
+	register(t, c, n)
 	holdBy(t, config, n)
 	secured := result.Of(reference.NewClient(&reference.Config{Address: config.Address, TLSConfig: &reference.TLSConfig{
 		CACert: certs.CA, ClientCert: certs.Certificate, ClientKey: certs.Key, TLSServerName: "localhost",

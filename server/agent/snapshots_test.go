@@ -55,11 +55,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 	follower := w.others(leader)[0]
 	write := func(from, to int) {
 		for i := from; i < to; i++ {
-			// A busy machine may lose its leader in the middle. A registration can be repeated.
-			eventually(t, "a registration", func() bool {
-				_, err := api(t, follower).Register(t.Context(), testNode(i))
-				return err == nil
-			})
+			register(t, api(t, follower), testNode(i))
 		}
 	}
 	write(0, 10)
@@ -113,7 +109,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 	stopped := w.others(w.leader())[0]
 	must.NoError(t, stopped.Stop())
 	rest := w.others(stopped)
-	result.Of(api(t, w.leader(rest...)).Register(t.Context(), testNode(25))).OK(t)
+	register(t, api(t, w.leader(rest...)), testNode(25))
 	back := start(t, agent.Config{DataDir: dirs[stopped.Name()], ServerAddr: stopped.ServerAddr()})
 	ready(t, back)
 	awaitSameState(t, w.leader(rest...), back)
@@ -129,7 +125,7 @@ func TestCluster_refusesBadSnapshots(t *testing.T) {
 	versioned(t, a)
 	c := api(t, a)
 	for i := range 20 {
-		result.Of(c.Register(t.Context(), testNode(i))).OK(t)
+		register(t, c, testNode(i))
 	}
 	var whole bytes.Buffer
 	must.NoError(t, apiclient.SaveSnapshot(t.Context(), c, true, &whole))
@@ -172,10 +168,10 @@ func isolatedRestore(t *testing.T, w *servers) (leader *agent.Agent, outcome <-c
 	t.Helper()
 	leader = w.leader()
 	versioned(t, leader)
-	result.Of(api(t, leader).Register(t.Context(), testNode(1))).OK(t)
+	register(t, api(t, leader), testNode(1))
 	var saved bytes.Buffer
 	must.NoError(t, apiclient.SaveSnapshot(t.Context(), api(t, leader), false, &saved))
-	result.Of(api(t, leader).Register(t.Context(), testNode(2))).OK(t)
+	register(t, api(t, leader), testNode(2))
 	before := leader.Server().Store()
 	done := make(chan error, 1)
 	w.network.isolate(leader, true)
@@ -196,7 +192,7 @@ func TestCluster_aLeaderIsLostDuringARestore(t *testing.T) {
 	w := newServers(t, 3, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
 	old, outcome := isolatedRestore(t, w)
 	rest := w.others(old)
-	result.Of(api(t, w.leader(rest...)).Register(t.Context(), testNode(3))).OK(t)
+	register(t, api(t, w.leader(rest...)), testNode(3))
 	w.network.isolate(old, false)
 
 	must.ErrorContains(t, <-outcome, "another server has become the leader while this one restored a saved state")

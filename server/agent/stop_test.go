@@ -26,7 +26,7 @@ func TestAgent_stopEndsAllGoroutines(t *testing.T) {
 	ready(t, alone)
 	follower := api(t, w.others(w.leader())[0])
 	for i := range 3 {
-		result.Of(follower.Register(t.Context(), testNode(i))).OK(t)
+		register(t, follower, testNode(i))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
