@@ -146,6 +146,20 @@ type UnconfirmedAllocs struct {
 	ConfirmedAt time.Time
 	// ConfirmedBy is the operator who confirmed the drain, or empty.
 	ConfirmedBy string
+	// Other is the last confirmation of another drain of the node that lowered Count, or nil. Below
+	// [VersionOfData] it is nil.
+	Other *OtherConfirmation `codec:",omitempty"`
+}
+
+// OtherConfirmation is the confirmation of another drain of the same node by an operator. It also confirms
+// the allocations that both drains count.
+type OtherConfirmation struct {
+	Drain DrainID
+	// By is the operator.
+	By string
+	At time.Time
+	// Allocs counts the allocations of the record that this and earlier such confirmations have confirmed.
+	Allocs int
 }
 
 // DataNotCopied are the allocations of an ended drain whose data was given up, or was not copied when the

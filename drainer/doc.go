@@ -143,7 +143,8 @@
 //	                            reports the end of an allocation, or
 //	                            ConfirmedAt is set. It needs CreateIndex. *
 //	an operator confirms        ConfirmByOperator. Set ConfirmedAt of the lost
-//	                            rows that the record counts. *
+//	                            rows that the record counts. Other records of
+//	                            the node: Confirm, then AttributeConfirmation. *
 //	a node registers again      Keep Drain, LastDrain, eligibility and events. *
 //
 // The leader confirms what time alone confirms: it writes an entry for the nodes of

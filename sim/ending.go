@@ -86,6 +86,8 @@ func outcome(d *cluster.Drain) string {
 		text += fmt.Sprintf(", %d unconfirmed", u.Count)
 	case u.ConfirmedBy != "":
 		text += ", confirmed by " + u.ConfirmedBy
+	case u.Other != nil:
+		text += fmt.Sprintf(", %d confirmed by %s with another drain", u.Other.Allocs, u.Other.By)
 	default:
 		text += ", confirmed later"
 	}

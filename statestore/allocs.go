@@ -73,7 +73,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 	}
 	edits.write()
 	if ended != nil {
-		confirmations{&t.rows}.lower(ended)
+		confirmations{rows: &t.rows}.lower(ended)
 	}
 }
 

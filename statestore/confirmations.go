@@ -21,14 +21,15 @@ var (
 // [cluster.ConfirmableAt]. It lowers the counts of the records that count them. Below
 // [cluster.VersionOfConfirmation] it does nothing.
 func (t *Txn) ConfirmStops(id cluster.NodeID, now time.Time) {
-	confirmations{&t.rows}.stopped(id, now)
+	confirmations{rows: &t.rows}.stopped(id, now)
 }
 
 // ConfirmDrain confirms, on the request of an operator, that no task of an ended drain runs on its
 // node. The record then counts no unconfirmed allocation. Those that are lost are confirmed, so the counts
 // of other records of the node fall too. The others stay as they are. It returns how many allocations it
 // confirmed: zero if the record counted none. If the servers do not reach the node, its later drains do not
-// count its unlisted allocations; the client of a node in contact reports what it runs. The error is
+// count its unlisted allocations; the client of a node in contact reports what it runs. From
+// [cluster.VersionOfData] on the other records name the confirmation. The error is
 // [ErrDrainNotFound] or [ErrDrainRuns].
 func (t *Txn) ConfirmDrain(id cluster.DrainID, by string, at time.Time) (int, error) {
 	d := t.State().DrainRecord(id)
@@ -47,18 +48,26 @@ func (t *Txn) ConfirmDrain(id cluster.DrainID, by string, at time.Time) (int, er
 		}
 	}
 	put(&t.rows, TableDrains, d, lifecycle.ConfirmByOperator(d, by, at))
-	confirmations{&t.rows}.write(rows, at)
+	c := confirmations{rows: &t.rows}
+	if versionIn(t.rows.tables) >= cluster.VersionOfData {
+		c.operator = &cluster.OtherConfirmation{Drain: id, By: by, At: at.UTC()}
+	}
+	c.write(rows, at)
 	if n := t.State().Node(d.NodeID); n != nil && !n.Reachable() && n.Unlisted.Len() > 0 && d.Unconfirmed.Unlisted.Len() > 0 {
 		after := touchNode(n, at, t.rows.written.index)
 		after.Unlisted = &cluster.UnlistedAllocs{}
 		t.rows.putNode(n, after)
-		confirmations{&t.rows}.unlisted(after, at)
+		c.unlisted(after, at)
 	}
 	return d.CountUnconfirmed(), nil
 }
 
 // confirmations writes the confirmations of one entry.
-type confirmations struct{ rows *rowWrites }
+type confirmations struct {
+	rows *rowWrites
+	// operator is the confirmation of a drain that the records of other drains name, or nil.
+	operator *cluster.OtherConfirmation
+}
 
 // confirmation is the end of an allocation that was confirmed. The row is from before the entry.
 type confirmation struct {
@@ -144,6 +153,9 @@ func (c confirmations) lowerRecords(id cluster.NodeID, next func(*cluster.Drain)
 	var before, after []*cluster.Drain
 	for d := range c.rows.state().DrainsByNode(id) {
 		if lowered := next(d); lowered != nil {
+			if c.operator != nil {
+				lowered = lifecycle.AttributeConfirmation(d, lowered, *c.operator)
+			}
 			before, after = append(before, d), append(after, lowered)
 		}
 	}

@@ -60,7 +60,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	after.StatusUpdatedAt = at.Unix()
 	after.ModifyIndex = t.rows.written.index
 	t.rows.putNode(before, after)
-	confirmations{&t.rows}.unlisted(after, at)
+	confirmations{rows: &t.rows}.unlisted(after, at)
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster
 		}
 		t.rows.putNode(n, nil)
 		(claimEdits{&t.rows}).nodeGone(n, at.UTC())
-		confirmations{&t.rows}.nodeGone(n, at.UTC())
+		confirmations{rows: &t.rows}.nodeGone(n, at.UTC())
 		deleted[id] = true
 	}
 	return missing

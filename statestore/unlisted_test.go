@@ -87,3 +87,42 @@ func TestUnlisted_ConfirmedByAnOperator(t *testing.T) {
 		must.Eq(t, left.Len(), w.unconfirmed("d1").Count, must.Sprint(status))
 	}
 }
+
+// The record of another drain that counts the same allocations names the confirmation, from its cluster version
+// on. Bug: it seemed to be confirmed by clients or by time.
+func TestConfirmDrain_OtherRecords(t *testing.T) {
+	t.Parallel()
+	for _, version := range []cluster.Version{cluster.VersionOfConfirmation, cluster.VersionOfData} {
+		w := lostWorld(t, 0)
+		w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(version) })
+		w.registers(unlisted("x"))
+		w.end()
+		w.place(w.snap().Job(lostJob(0).Key()), "n1", nil, "d")
+		w.lose("d")
+		for _, id := range []cluster.DrainID{"d2", "d3"} {
+			w.drain("n1", id, cluster.DrainSpec{})
+			w.end()
+		}
+		named := func(id cluster.DrainID, allocs int) *cluster.OtherConfirmation {
+			if version < cluster.VersionOfData {
+				return nil
+			}
+			return &cluster.OtherConfirmation{Drain: id, By: "ann", At: w.now.UTC(), Allocs: allocs}
+		}
+		confirm := func(id cluster.DrainID) {
+			w.write(func(x *statestore.Txn) {
+				_, err := x.ConfirmDrain(id, "ann", w.now)
+				must.NoError(t, err)
+			})
+		}
+		confirm("d1")
+		must.Eq(t, &cluster.UnconfirmedAllocs{ConfirmedAt: w.now.UTC(), ConfirmedBy: "ann"}, w.unconfirmed("d1"))
+		must.Eq(t, &cluster.UnconfirmedAllocs{Count: 1, Allocs: []cluster.AllocID{"d"}, Other: named("d1", 4)}, w.unconfirmed("d2"))
+		w.write(func(*statestore.Txn) {}) // a second later
+		confirm("d2")
+		must.Eq(t, &cluster.UnconfirmedAllocs{ConfirmedAt: w.now.UTC(), Other: named("d2", 5)}, w.unconfirmed("d3"))
+		must.Eq(t, 0, w.unconfirmed("d2").Count)
+		must.Eq(t, "ann", w.unconfirmed("d2").ConfirmedBy)
+		must.Eq(t, version >= cluster.VersionOfData, w.unconfirmed("d2").Other != nil, must.Sprint("the first confirmation stays"))
+	}
+}

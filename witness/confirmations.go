@@ -201,7 +201,7 @@ func (c confirmations) judgeRecords(node cluster.NodeID, ended []cluster.AllocID
 	if len(c.w.counting[node]) == 0 {
 		return
 	}
-	c.w.counting[node] = slices.DeleteFunc(c.w.counting[node], func(id cluster.DrainID) bool {
+	c.w.counting[node] = slices.DeleteFunc(slices.Clone(c.w.counting[node]), func(id cluster.DrainID) bool {
 		record := c.e.After.DrainRecord(id)
 		if record == nil { // deleted to make room
 			c.w.drains[id].counted = counted{}
@@ -244,6 +244,7 @@ func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []clust
 			d.counted.unlisted = opinion.Unlisted{}
 		}
 	}
+	other := c.otherConfirmation(record)
 	switch {
 	case record.Outcome != d.Outcome:
 		f.Kind, f.Why = UntrueOutcome, fmt.Sprintf("the outcome changed from %q to %q", d.Outcome, record.Outcome)
@@ -258,10 +259,49 @@ func (c confirmations) judgeCount(d *drain, record *cluster.Drain, ended []clust
 	case !d.counted.contains(got):
 		f.Why = fmt.Sprintf("the record names %v, and counts %v", got.Allocs, slices.Sorted(maps.Keys(d.counted.rows)))
 	}
+	if f.Why == "" {
+		f.Why = other
+	}
 	if f.Why != "" {
 		c.w.find(c.e, f)
 	}
 	d.counted.count, d.Unconfirmed = got.Count, got.Count
+}
+
+// otherConfirmation returns why the confirmation of another drain that a record names is wrong, or empty. An
+// entry of an operator lowers the count only by such a confirmation, or by that of the drain itself.
+func (c confirmations) otherConfirmation(record *cluster.Drain) string {
+	old := c.e.Before.DrainRecord(record.ID)
+	if c.e.Source == UnknownSource || old == nil || old.Unconfirmed == nil || record.Unconfirmed == nil {
+		return ""
+	}
+	want, got := old.Unconfirmed.Other, record.Unconfirmed.Other
+	fell := old.Unconfirmed.Count - record.Unconfirmed.Count
+	if state, has := c.e.Before.(opinion.Versioned); c.e.Source == Operator && fell > 0 && record.Unconfirmed.ConfirmedBy == "" && has && state.ClusterVersion() >= opinion.NamesConfirmations {
+		want = c.confirmedNow(record)
+		if want == nil {
+			return fmt.Sprintf("an operator lowered the count by %d, and no other record of the node was confirmed", fell)
+		}
+		want.Allocs = fell
+		if old.Unconfirmed.Other != nil {
+			want.Allocs += old.Unconfirmed.Other.Allocs
+		}
+	}
+	if (got == nil) == (want == nil) && (got == nil || got.Drain == want.Drain && got.By == want.By && got.At.Equal(want.At) && got.Allocs == want.Allocs) {
+		return ""
+	}
+	return fmt.Sprintf("the record names the confirmation %+v of another drain, want %+v", got, want)
+}
+
+// confirmedNow returns the confirmation of another drain of the record's node in this entry, or nil.
+func (c confirmations) confirmedNow(record *cluster.Drain) *cluster.OtherConfirmation {
+	for _, id := range c.w.counting[record.NodeID] {
+		before, after := c.e.Before.DrainRecord(id), c.e.After.DrainRecord(id)
+		if id != record.ID && before != nil && after != nil && before.CountUnconfirmed() > 0 && after.Unconfirmed.ConfirmedBy != "" {
+			return &cluster.OtherConfirmation{Drain: id, By: after.Unconfirmed.ConfirmedBy, At: c.e.At}
+		}
+	}
+	return nil
 }
 
 // contains reports whether the record names counted rows. It may also name purged ones.

@@ -216,6 +216,40 @@ func TestDrainConfirm(t *testing.T) {
 	must.StrNotContains(t, out, httpapi.AnonymousName)
 }
 
+// An operator confirms one of two drains of a node. Bug: the other one seemed to be confirmed by clients or by time.
+func TestDrainConfirm_anotherDrainOfTheNode(t *testing.T) {
+	t.Parallel()
+	ctx, c := startScriptCluster(t)
+	must.NoError(t, c.await(ctx, func() (bool, error) {
+		return c.Server().Store().Snapshot().ClusterVersion() >= cluster.VersionOfData, nil
+	}))
+	c.goesSilent(ctx, t, slowNode)
+	var ids []string
+	for range 2 {
+		code, _, errs := commandAt(ctx, c.api.Address(), "", "node drain -enable -force -detach "+slowNode)
+		must.Zero(t, code, must.Sprint(errs))
+		must.NoError(t, c.await(ctx, func() (bool, error) { return !c.Server().Store().Snapshot().Node(slowNode).Draining(), nil }))
+		ids = append(ids, string(c.recordOf(t, slowNode).ID))
+	}
+	code, _, errs := commandAt(ctx, c.api.Address(), "", "drain confirm -yes "+ids[0])
+	must.Zero(t, code, must.Sprint(errs))
+	other := c.recordOf(t, slowNode).Unconfirmed.Other
+	must.NotNil(t, other)
+	outcome := "unconfirmed; confirmed later; an operator confirmed 2 with drain " + ids[0][:8]
+	for _, test := range []struct{ command, text string }{
+		{"drain list", outcome},
+		{"drain list -verbose", "2 allocations with drain " + ids[0] + " at "},
+		{"node explain " + slowNode, "= " + outcome + "\n"},
+		{"node explain " + slowNode, "Confirmed With = 2 allocations with drain " + ids[0] + " at "},
+		{"node drain -monitor " + slowNode, ": Outcome: " + outcome + "\n"},
+		{"drain confirm " + ids[1], "counts no unconfirmed allocation"},
+		{"node explain -json " + slowNode, `"ConfirmedByOther": {`},
+	} {
+		_, out, _ := commandAt(ctx, c.api.Address(), "", test.command)
+		must.StrContains(t, out, test.text, must.Sprint(test.command))
+	}
+}
+
 // The drain is named by its id or by a prefix that no other drain has.
 func TestDrainConfirm_names(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,21 @@ func ConfirmByOperator(d *cluster.Drain, by string, at time.Time) *cluster.Drain
 	if d.CountUnconfirmed() == 0 {
 		return nil
 	}
-	return withUnconfirmed(d, cluster.UnconfirmedAllocs{ConfirmedBy: by}, at)
+	return withUnconfirmed(d, cluster.UnconfirmedAllocs{ConfirmedBy: by, Other: d.Unconfirmed.Other}, at)
+}
+
+// AttributeConfirmation returns a copy of the next row of a record, which [Confirm] or [ConfirmUnlisted]
+// returned because an operator confirmed another drain of the node. The copy names that confirmation.
+func AttributeConfirmation(before, after *cluster.Drain, other cluster.OtherConfirmation) *cluster.Drain {
+	u := *after.Unconfirmed
+	other.Allocs = before.CountUnconfirmed() - after.CountUnconfirmed()
+	if u.Other != nil {
+		other.Allocs += u.Other.Allocs
+	}
+	u.Other = &other
+	named := after.Copy()
+	named.Unconfirmed = &u
+	return named
 }
 
 // withUnconfirmed returns a copy of the record with other counts. If they are zero, all ends are

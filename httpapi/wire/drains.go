@@ -93,8 +93,11 @@ type Drain struct {
 	// the drain, or empty.
 	ConfirmedAt Time   `json:",omitzero"`
 	ConfirmedBy string `json:",omitempty"`
-	CreateIndex uint64
-	EndIndex    uint64
+	// ConfirmedByOther is the last confirmation of another drain of the node that lowered Unconfirmed, or
+	// null.
+	ConfirmedByOther *OtherConfirmation `json:",omitempty"`
+	CreateIndex      uint64
+	EndIndex         uint64
 }
 
 // NewDrain returns the drain without its idempotency keys.
@@ -109,6 +112,9 @@ func NewDrain(d *cluster.Drain) *Drain {
 	if u := d.Unconfirmed; u != nil {
 		w.Unconfirmed, w.UnconfirmedAllocs, w.Unlisted = u.Count, IDs(u.Allocs), newUnlistedAllocs(u.Unlisted)
 		w.ConfirmedAt, w.ConfirmedBy = NewTime(u.ConfirmedAt), u.ConfirmedBy
+		if o := u.Other; o != nil {
+			w.ConfirmedByOther = &OtherConfirmation{Drain: string(o.Drain), By: o.By, At: NewTime(o.At), Allocs: o.Allocs}
+		}
 	}
 	for class := range cluster.MarkClassCount {
 		if count := d.Marked[class]; count > 0 {
@@ -116,6 +122,16 @@ func NewDrain(d *cluster.Drain) *Drain {
 		}
 	}
 	return w
+}
+
+// OtherConfirmation is the confirmation of another drain of the same node by an operator. Ours.
+type OtherConfirmation struct {
+	Drain string
+	// By is the operator.
+	By string
+	At Time
+	// Allocs counts the allocations of the record that this and earlier such confirmations have confirmed.
+	Allocs int
 }
 
 // DrainProgress is how far a running drain is. Ours.

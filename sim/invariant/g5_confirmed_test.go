@@ -48,6 +48,20 @@ func brokenConfirmations() []broken {
 			})
 			return s
 		}},
+		{"a record that does not name the confirmation of another drain", invariant.MiscountedUnconfirmed, nil, func(t *testing.T) *fixture {
+			return confirmsSecond(t, func(u *cluster.UnconfirmedAllocs) { u.Other = nil })
+		}},
+		{"a record that names another time of a confirmation", invariant.MiscountedUnconfirmed, nil, func(t *testing.T) *fixture {
+			return confirmsSecond(t, func(u *cluster.UnconfirmedAllocs) { u.Other.At = u.Other.At.Add(1) })
+		}},
+		{"a report that a record calls a confirmation", invariant.MiscountedUnconfirmed, nil, func(t *testing.T) *fixture {
+			s := unconfirmedOnN1(t)
+			m := &shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: "a1", Node: "n1", ClientStatus: cluster.ClientComplete, At: s.now}}}
+			s.forge(m, shims.ChangeApplied{}, func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(m.Reports, m.At) }, func(state *statestore.Snapshot) {
+				state.DrainRecord("dn1").Unconfirmed.Other = &cluster.OtherConfirmation{Drain: "second", By: "ada", At: s.now, Allocs: 1}
+			})
+			return s
+		}},
 		{"a counted row that is collected", invariant.CollectedCounted, nil, func(t *testing.T) *fixture {
 			s := unconfirmedOnN1(t)
 			m := &shims.Collect{Request: collect.Request{Before: collect.Before{Allocs: s.now.Add(time.Hour)}, Rows: collect.Rows{Allocs: []cluster.AllocID{"a1"}}}}
@@ -91,6 +105,18 @@ func fineConfirmations() []fine {
 			must.Eq(t, "ada", s.state().DrainRecord("dn1").Unconfirmed.ConfirmedBy)
 			return s
 		}},
+		{"an operator who confirms one of three drains", func(t *testing.T) *fixture {
+			s := unconfirmedOnN1(t)
+			for _, id := range []cluster.DrainID{"second", "third"} {
+				s.drainAs("n1", id)
+				s.end("n1")
+			}
+			s.apply(&shims.ConfirmDrain{At: s.now, Drain: "second", By: "ada"})
+			want := &cluster.OtherConfirmation{Drain: "second", By: "ada", At: s.now.UTC(), Allocs: 1}
+			must.Eq(t, want, s.state().DrainRecord("dn1").Unconfirmed.Other)
+			must.Eq(t, want, s.state().DrainRecord("third").Unconfirmed.Other)
+			return s
+		}},
 		{"a lost allocation that is purged during the drain", func(t *testing.T) *fixture {
 			s := lostOnN1(t)
 			s.apply(&shims.JobDeregister{Job: jobKey("web"), Purge: true, At: s.now})
@@ -122,5 +148,18 @@ func unconfirmedOnN1(t *testing.T) *fixture {
 	s := lostOnN1(t)
 	s.end("n1")
 	must.Eq(t, cluster.OutcomeUnconfirmed, s.state().DrainRecord("dn1").Outcome)
+	return s
+}
+
+// confirmsSecond is unconfirmedOnN1 with a second drain of the node, which an operator confirms. What the first
+// record counts is forged.
+func confirmsSecond(t *testing.T, forged func(*cluster.UnconfirmedAllocs)) *fixture {
+	s := unconfirmedOnN1(t)
+	s.drainAs("n1", "second")
+	s.end("n1")
+	m := &shims.ConfirmDrain{At: s.now, Drain: "second", By: "ada"}
+	s.forge(m, shims.DrainConfirmed{Allocs: 1}, func(txn *statestore.Txn) { _, _ = txn.ConfirmDrain(m.Drain, m.By, m.At) }, func(state *statestore.Snapshot) {
+		forged(state.DrainRecord("dn1").Unconfirmed)
+	})
 	return s
 }

@@ -235,6 +235,8 @@ func (t *Transcript) confirmations(a shims.Applied) {
 		text := fmt.Sprintf(": %d of %d unconfirmed", before.CountUnconfirmed()-d.CountUnconfirmed(), before.CountUnconfirmed())
 		if by := d.Unconfirmed.ConfirmedBy; by != "" {
 			text += ", by " + by
+		} else if other := d.Unconfirmed.Other; other != before.Unconfirmed.Other {
+			text += fmt.Sprintf(", by %s with another drain", other.By)
 		}
 		t.nodeLine("confirmed ", d.NodeID, "%s", text)
 	}

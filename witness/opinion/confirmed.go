@@ -14,6 +14,9 @@ type Versioned interface {
 // CountsUnconfirmed is the first cluster version in which records count unconfirmed allocations.
 const CountsUnconfirmed cluster.Version = 8
 
+// NamesConfirmations is the first cluster version in which a record names the confirmation of another drain.
+const NamesConfirmations cluster.Version = 9
+
 // margin is how long the servers wait after the time that a node needs to stop an allocation.
 const margin = time.Minute
 

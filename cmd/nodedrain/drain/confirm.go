@@ -19,8 +19,9 @@ func Confirm() *cli.Command {
   allocations that the servers gave up as lost, and whose clients have not reported the
   end. Use it only if you are sure that the machine is off, or that no task of these
   allocations runs. A node that returns reports lost allocations by itself. The record of
-  the drain keeps who confirmed it and when. DRAIN is the id of the drain or a prefix of
-  it.
+  the drain keeps who confirmed it and when. Other records of the node that count the same
+  allocations count them no longer, and name this drain. DRAIN is the id of the drain or a
+  prefix of it.
 `,
 		Exits: `
   0   The drain is confirmed, or it counts no unconfirmed allocation.

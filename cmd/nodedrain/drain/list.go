@@ -85,11 +85,11 @@ func activeTable(drains []wire.ActiveDrain, verbose bool) *cli.Table {
 }
 
 func recentTable(drains []*wire.Drain, verbose bool) *cli.Table {
-	t := cli.NewTable("Node", "Name", "Started", "Ended", "Outcome", "Drain", cli.If(verbose, "Confirmed"), cli.If(verbose, "Confirmed By"),
+	t := cli.NewTable("Node", "Name", "Started", "Ended", "Outcome", "Drain", cli.If(verbose, "Confirmed"), cli.If(verbose, "Confirmed By"), cli.If(verbose, "Confirmed With"),
 		cli.If(verbose, "By"), cli.If(verbose, "Meta"))
 	for _, d := range drains {
 		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.TimeCell(d.EndedAt), OutcomeCell(d), cli.ShortID(d.ID, verbose),
-			cli.TimeCell(d.ConfirmedAt), cmp.Or(cli.Author(d.ConfirmedBy), "-"), cli.Author(d.UpdatedBy), cli.PairsText(d.Meta))
+			cli.TimeCell(d.ConfirmedAt), cmp.Or(cli.Author(d.ConfirmedBy), "-"), cmp.Or(OtherConfirmationText(d), "-"), cli.Author(d.UpdatedBy), cli.PairsText(d.Meta))
 	}
 	return t
 }
@@ -101,12 +101,10 @@ func OutcomeCell(d *wire.Drain) string {
 	if d.StillStopping > 0 {
 		text += fmt.Sprintf("; %d still stopping", d.StillStopping)
 	}
-	switch {
-	case d.Unconfirmed > 0:
+	if d.Unconfirmed > 0 {
 		text += "; " + cli.Count(d.Unconfirmed, "unconfirmed allocation")
-	default:
-		text += confirmedText(d)
 	}
+	text += confirmedText(d)
 	if left := volumesLeft(d); left > 0 {
 		text += fmt.Sprintf("; %s left on the node", cli.Count(left, "volume"))
 	}
@@ -116,17 +114,33 @@ func OutcomeCell(d *wire.Drain) string {
 	return text
 }
 
-// confirmedText returns whether the last unconfirmed allocation of a drain was confirmed, or empty. The record
-// has the operator who confirmed this drain. It does not separate the reports of clients from the time that
-// passed, or from the confirmation of another drain of the node.
-func confirmedText(d *wire.Drain) string {
+// confirmedText returns whether the last unconfirmed allocation of a drain was confirmed, and what operators
+// confirmed, or empty. The record does not separate the reports of clients from the time that passed.
+func confirmedText(d *wire.Drain) (text string) {
 	switch {
 	case d.Unconfirmed > 0 || d.ConfirmedAt.IsZero():
-		return ""
 	case d.ConfirmedBy != "":
-		return "; confirmed later by an operator"
+		text = "; confirmed later by an operator"
+	default:
+		text = "; confirmed later"
 	}
-	return "; confirmed later"
+	if o := d.ConfirmedByOther; o != nil {
+		text += fmt.Sprintf("; an operator confirmed %d with drain %s", o.Allocs, cli.ShortID(o.Drain, false))
+	}
+	return text
+}
+
+// OtherConfirmationText returns which confirmation of another drain confirmed allocations of a drain, or empty.
+func OtherConfirmationText(d *wire.Drain) string {
+	o := d.ConfirmedByOther
+	if o == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s with drain %s at %s", cli.Count(o.Allocs, "allocation"), o.Drain, cli.Clock(o.At))
+	if by := cli.Author(o.By); by != "" {
+		text += " by " + by
+	}
+	return text
 }
 
 // volumesLeft counts the volumes that a drain left on its node.

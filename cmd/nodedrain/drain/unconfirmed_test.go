@@ -158,6 +158,8 @@ func TestRecentTable(t *testing.T) {
 		{ID: "d4", Outcome: "unconfirmed", ConfirmedAt: wire.NewTime(began)},
 		{ID: "d5", Outcome: "deadline reached", StillStopping: 2, Unconfirmed: 1, VolumesLeft: &wire.VolumeHolds{More: 1}},
 		{ID: "d6", Outcome: "node gone", Unconfirmed: 1},
+		{ID: "d8", Outcome: "unconfirmed", Unconfirmed: 1, ConfirmedByOther: &wire.OtherConfirmation{Drain: "0f1e2d3c-aaaa", By: "ops", At: wire.NewTime(began), Allocs: 2}},
+		{ID: "d9", Outcome: "unconfirmed", ConfirmedAt: wire.NewTime(began), ConfirmedByOther: &wire.OtherConfirmation{Drain: "0f1e2d3c-aaaa", At: wire.NewTime(began), Allocs: 3}},
 		{ID: "d7", Outcome: "complete", DataNotCopied: &wire.DataNotCopied{Count: 1, Allocs: []string{"a1"}}},
 	}
 	at := wire.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)) // the output is the same in every zone
@@ -165,6 +167,9 @@ func TestRecentTable(t *testing.T) {
 		d.NodeID, d.NodeName, d.EndedAt, d.Strategy = "n1", "first", at, &wire.DrainStrategy{StartedAt: at}
 		if !d.ConfirmedAt.IsZero() {
 			d.ConfirmedAt = at
+		}
+		if d.ConfirmedByOther != nil {
+			d.ConfirmedByOther.At = at
 		}
 	}
 	clitest.Golden(t, "recent.golden", recentTable(drains, false).String()+"\n"+recentTable(drains, true).String())

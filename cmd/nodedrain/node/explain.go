@@ -144,6 +144,7 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
 		f.Add("Confirmed", cli.Clock(d.ConfirmedAt))
 		f.AddAny("Confirmed By", cli.Author(d.ConfirmedBy))
 	}
+	f.AddAny("Confirmed With", drain.OtherConfirmationText(d))
 	f.AddAny("By", cli.Author(d.UpdatedBy))
 	f.AddAny("Meta", cli.PairsText(d.Meta))
 	return &f
