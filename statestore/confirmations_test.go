@@ -283,3 +283,33 @@ func TestUnconfirmed_DeletedAfterItWasBack(t *testing.T) {
 		must.Eq(t, 0, w.unconfirmed("d1").Count, must.Sprint(name))
 	}
 }
+
+// The event of the end of a drain names its outcome from a cluster version on. Older servers write the message of
+// the compatible API.
+func TestEndOfADrain_EventNamesTheOutcome(t *testing.T) {
+	t.Parallel()
+	for version, suffixes := range map[cluster.Version][2]string{
+		cluster.VersionOfConfirmation: {},
+		cluster.VersionOfData:         {", outcome: unconfirmed; 3 unconfirmed allocations", ", outcome: cancelled; 3 unconfirmed allocations"},
+	} {
+		w := lostWorld(t, 0)
+		w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(version) })
+		last := func() string {
+			events := w.snap().Node("n1").Events
+			return events[len(events)-1].Message
+		}
+		w.end()
+		must.Eq(t, "Node drain complete"+suffixes[0], last())
+		w.drain("n1", "d2", cluster.DrainSpec{})
+		w.request(cluster.DrainUpdate{Node: "n1"})
+		must.Eq(t, "Node drain disabled"+suffixes[1], last())
+		w.status("n1", cluster.NodeReady)
+		for _, id := range []cluster.AllocID{"a", "b", "c"} {
+			w.report(cluster.ClientComplete, id)
+		}
+		w.drain("n1", "d3", cluster.DrainSpec{})
+		w.end()
+		must.Eq(t, "Node drain complete", last())
+		must.Eq(t, cluster.DrainStatusComplete, w.snap().Node("n1").LastDrain.Status)
+	}
+}

@@ -77,6 +77,7 @@ func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainR
 	if c.Record != nil {
 		result.Drain = c.Record.ID
 		t.rows.recordDrain(c.Record)
+		t.rows.nameOutcome(c.Node, c.Record)
 	}
 	t.rows.putNode(n, c.Node)
 	return result
@@ -92,8 +93,16 @@ func (t *Txn) CompleteDrains(at time.Time, endings []rules.Ending) {
 		}
 		if after, record := lifecycle.EndDrain(n, e, at, t.rows.written.index); after != nil {
 			t.rows.recordDrain(record)
+			t.rows.nameOutcome(after, record)
 			t.rows.putNode(n, after)
 		}
+	}
+}
+
+// nameOutcome adds the outcome to the event of a drain's end, from [cluster.VersionOfData] on.
+func (t *rowWrites) nameOutcome(after *cluster.Node, record *cluster.Drain) {
+	if versionIn(t.tables) >= cluster.VersionOfData {
+		lifecycle.NameOutcome(after, record)
 	}
 }
 

@@ -68,6 +68,8 @@ func TestMonitor_unconfirmed(t *testing.T) {
 	must.StrContains(t, out, "\nUnconfirmed Allocations\n")
 	_, out, _ = commandAt(ctx, c.api.Address(), "", "node status "+pinnedNode)
 	must.StrContains(t, out, "= 4 allocations of the last drain; see node explain\n")
+	must.StrContains(t, out, "= unconfirmed; 4 unconfirmed allocations; started ", must.Sprint("bug: the last drain was complete"))
+	must.StrContains(t, out, "Node drain complete, outcome: unconfirmed; 4 unconfirmed allocations\n")
 
 	for i, a := range lost {
 		code, out, _ = commandAt(ctx, c.api.Address(), "", "node drain -monitor "+pinnedNode)

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"maps"
 	"strconv"
 	"time"
@@ -45,6 +46,45 @@ func endDetails(e rules.Ending) map[string]string {
 		return nil
 	}
 	return details
+}
+
+// NameOutcome adds the outcome of a drain, and what its record counts, to the message of the event of its
+// end: the last event of a node that [EndDrain] or [CancelDrain] returned. The message of a drain that ended
+// without remarks stays. A server of an older build writes every message without the outcome, so a store
+// calls NameOutcome from [cluster.VersionOfData] on.
+func NameOutcome(after *cluster.Node, ended *cluster.Drain) {
+	if text := outcomeText(ended); text != string(cluster.OutcomeComplete) && text != string(cluster.OutcomeCancelled) {
+		after.Events[len(after.Events)-1].Message += ", outcome: " + text
+	}
+}
+
+// outcomeText returns the outcome of an ended drain and what its record counts. Only a drain that is complete
+// when all allocations are marked can be complete beside allocations that have not stopped.
+func outcomeText(d *cluster.Drain) string {
+	text := string(d.Outcome)
+	if d.Outcome == cluster.OutcomeComplete && (d.StillStopping > 0 || d.CountUnconfirmed() > 0) {
+		text += " (all were marked, not all had stopped)"
+	}
+	if d.StillStopping > 0 {
+		text += fmt.Sprintf("; %d still stopping", d.StillStopping)
+	}
+	if n := d.CountUnconfirmed(); n > 0 {
+		text += "; " + plural(n, "unconfirmed allocation")
+	}
+	if v := d.VolumesLeft; v != nil {
+		text += "; " + plural(len(v.Volumes)+v.More, "volume") + " left on the node"
+	}
+	if d.DataNotCopied != nil {
+		text += "; data of " + plural(d.DataNotCopied.Count, "allocation") + " not copied"
+	}
+	return text
+}
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // volumesInEvent bounds the volumes that the event of a drain's end names, because a node keeps

@@ -160,7 +160,7 @@ func outcomeText(record *wire.Drain) (lines []string) {
 	if record == nil || record.Outcome == string(cluster.OutcomeNone) {
 		return nil
 	}
-	text := record.Outcome
+	text := outcomeWord(record)
 	if record.StillStopping > 0 {
 		text += fmt.Sprintf("; %s still stopping", cli.Count(record.StillStopping, "allocation"))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -97,7 +98,7 @@ func recentTable(drains []*wire.Drain, verbose bool) *cli.Table {
 // OutcomeCell returns a drain's outcome, and how many allocations still stopped, how many are not confirmed,
 // how many volumes were left and how many have data that was not copied. The outcome stays when all are confirmed.
 func OutcomeCell(d *wire.Drain) string {
-	text := d.Outcome
+	text := outcomeWord(d)
 	if d.StillStopping > 0 {
 		text += fmt.Sprintf("; %d still stopping", d.StillStopping)
 	}
@@ -112,6 +113,15 @@ func OutcomeCell(d *wire.Drain) string {
 		text += fmt.Sprintf("; data of %s not copied", cli.Count(d.DataNotCopied.Count, "allocation"))
 	}
 	return text
+}
+
+// outcomeWord returns the outcome of an ended drain. With -drain-completion marked a drain can be complete although
+// not all allocations had stopped at its end.
+func outcomeWord(d *wire.Drain) string {
+	if d.Outcome == string(cluster.OutcomeComplete) && (d.StillStopping > 0 || d.Unconfirmed > 0 || !d.ConfirmedAt.IsZero()) {
+		return d.Outcome + " (all were marked, not all had stopped)"
+	}
+	return d.Outcome
 }
 
 // confirmedText returns whether the last unconfirmed allocation of a drain was confirmed, and what operators

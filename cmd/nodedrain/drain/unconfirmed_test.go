@@ -6,7 +6,9 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/clitest"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -173,4 +175,44 @@ func TestRecentTable(t *testing.T) {
 		}
 	}
 	clitest.Golden(t, "recent.golden", recentTable(drains, false).String()+"\n"+recentTable(drains, true).String())
+}
+
+// The event of a drain's end has the outcome and the counts of the record, in the words of the commands. Bug: the
+// message was "Node drain complete" for each of them.
+func TestOutcomeOfTheEvent(t *testing.T) {
+	t.Parallel()
+	two := &cluster.UnconfirmedAllocs{Count: 2, Allocs: []cluster.AllocID{"a1", "a2"}}
+	one := &cluster.DataNotCopied{Count: 1, Allocs: []cluster.AllocID{"a1"}}
+	for _, test := range []struct {
+		record cluster.Drain
+		want   string
+	}{
+		{cluster.Drain{Outcome: cluster.OutcomeComplete}, ""},
+		{cluster.Drain{Outcome: cluster.OutcomeComplete, DataNotCopied: one}, "complete; data of 1 allocation not copied"},
+		{cluster.Drain{Outcome: cluster.OutcomeComplete, VolumesLeft: &cluster.VolumeHolds{More: 1}}, "complete; 1 volume left on the node"},
+		{cluster.Drain{Outcome: cluster.OutcomeComplete, StillStopping: 2, Unconfirmed: two}, // -drain-completion marked
+			"complete (all were marked, not all had stopped); 2 still stopping; 2 unconfirmed allocations"},
+		{cluster.Drain{Outcome: cluster.OutcomeComplete, Unconfirmed: two}, "complete (all were marked, not all had stopped); 2 unconfirmed allocations"},
+		{cluster.Drain{Outcome: cluster.OutcomeUnconfirmed, Unconfirmed: two}, "unconfirmed; 2 unconfirmed allocations"},
+		{cluster.Drain{Outcome: cluster.OutcomeUnconfirmed, Unconfirmed: &cluster.UnconfirmedAllocs{Count: 1}, DataNotCopied: one},
+			"unconfirmed; 1 unconfirmed allocation; data of 1 allocation not copied"},
+		{cluster.Drain{Outcome: cluster.OutcomeDeadlineReached}, "deadline reached"},
+		{cluster.Drain{Outcome: cluster.OutcomeDeadlineReached, StillStopping: 2, Unconfirmed: two}, "deadline reached; 2 still stopping; 2 unconfirmed allocations"},
+		{cluster.Drain{Outcome: cluster.OutcomeForced}, "forced"},
+		{cluster.Drain{Outcome: cluster.OutcomeForced, Unconfirmed: two, VolumesLeft: &cluster.VolumeHolds{Volumes: []cluster.VolumeHold{{}}, More: 2}},
+			"forced; 2 unconfirmed allocations; 3 volumes left on the node"},
+		{cluster.Drain{Outcome: cluster.OutcomeCancelled}, ""},
+		{cluster.Drain{Outcome: cluster.OutcomeCancelled, StillStopping: 1, Unconfirmed: &cluster.UnconfirmedAllocs{Count: 1}}, "cancelled; 1 still stopping; 1 unconfirmed allocation"},
+	} {
+		want := "Node drain complete"
+		if test.want != "" {
+			want += ", outcome: " + test.want
+			must.Eq(t, test.want, OutcomeCell(wire.NewDrain(&test.record)))
+		}
+		n := &cluster.Node{Events: []cluster.NodeEvent{{Message: "Node registered"}, {Message: "Node drain complete"}}}
+		lifecycle.NameOutcome(n, &test.record)
+		must.Eq(t, want, n.Events[1].Message)
+		must.Eq(t, "Node registered", n.Events[0].Message)
+	}
+	must.Eq(t, "complete (all were marked, not all had stopped); confirmed later", OutcomeCell(&wire.Drain{Outcome: "complete", ConfirmedAt: wire.NewTime(began)}))
 }

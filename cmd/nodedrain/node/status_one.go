@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -29,9 +30,10 @@ func (f *statusFlags) show(c *cli.Call, idOrName string) error {
 	if err != nil {
 		return cli.Errorf("Error querying node allocations: %v", err)
 	}
-	facts := nodeFacts(node, f.verbose)
-	if left := unconfirmed(c, node); left > 0 {
-		facts.Add("Unconfirmed", cli.Count(left, "allocation")+" of the last drain; see node explain")
+	record := lastRecord(c, node)
+	facts := nodeFacts(node, record, f.verbose)
+	if record != nil && record.Unconfirmed > 0 {
+		facts.Add("Unconfirmed", cli.Count(record.Unconfirmed, "allocation")+" of the last drain; see node explain")
 	}
 	if node.Unlisted != nil && node.Unlisted.Count > 0 {
 		facts.Add("Unlisted", cli.Count(node.Unlisted.Count, "allocation")+" that the client may run and the servers do not list: "+unlistedText(node.Unlisted))
@@ -68,17 +70,17 @@ func unlistedText(u *wire.UnlistedAllocs) string {
 	return cli.SingleLine(text)
 }
 
-// unconfirmed returns how many allocations the record of the node's last drain counts as unconfirmed. It is zero
-// if the servers have no record: the compatible API has no count.
-func unconfirmed(c *cli.Call, node *wire.Node) int {
+// lastRecord returns the record of the node's last drain, or nil if it has not ended or the servers have none:
+// the compatible API has only a status.
+func lastRecord(c *cli.Call, node *wire.Node) *wire.Drain {
 	if node.LastDrain == nil || node.DrainStrategy != nil {
-		return 0
+		return nil
 	}
 	report, _, err := c.API.NodeDrain(c.Ctx, node.ID, client.Query{})
 	if err != nil || report.State != wire.StateEnded {
-		return 0
+		return nil
 	}
-	return report.Drain.Unconfirmed
+	return report.Drain
 }
 
 // claimedVolumes lists the volumes that allocations on the node claim, in all namespaces.
@@ -113,7 +115,7 @@ func nodePluginTable(n *wire.Node, verbose bool) *cli.Table {
 	return t
 }
 
-func nodeFacts(n *wire.Node, verbose bool) *cli.Facts {
+func nodeFacts(n *wire.Node, record *wire.Drain, verbose bool) *cli.Facts {
 	var f cli.Facts
 	f.Add("ID", cli.ShortID(n.ID, verbose))
 	f.Add("Name", n.Name)
@@ -125,7 +127,7 @@ func nodeFacts(n *wire.Node, verbose bool) *cli.Facts {
 	f.Add("Status", n.Status)
 	f.AddAny("Drain ID", n.DrainID)
 	if last := n.LastDrain; last != nil {
-		f.Add("Last Drain", lastDrainText(last))
+		f.Add("Last Drain", lastDrainText(last, record))
 	}
 	if verbose {
 		f.Add("Address", n.HTTPAddr)
@@ -144,9 +146,16 @@ func drainText(s *wire.DrainStrategy) string {
 	return "true; " + cli.LimitText(s)
 }
 
-// lastDrainText returns the status, the times and the metadata of the last drain.
-func lastDrainText(d *wire.DrainMetadata) string {
-	text := fmt.Sprintf("%s; started %s, updated %s", d.Status, cli.Clock(d.StartedAt), cli.Clock(d.UpdatedAt))
+// lastDrainText returns the outcome, the times and the metadata of the last drain. Without a record it has the
+// status of the compatible API, which is "complete" for several outcomes. A cancelled drain has its word.
+func lastDrainText(d *wire.DrainMetadata, record *wire.Drain) string {
+	status := d.Status
+	if record != nil {
+		if outcome := drain.OutcomeCell(record); outcome != string(cluster.OutcomeCancelled) {
+			status = outcome
+		}
+	}
+	text := fmt.Sprintf("%s; started %s, updated %s", status, cli.Clock(d.StartedAt), cli.Clock(d.UpdatedAt))
 	if meta := cli.PairsText(d.Meta); meta != "" {
 		text += "; " + meta
 	}
