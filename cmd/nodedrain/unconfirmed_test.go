@@ -127,7 +127,8 @@ func TestMonitor_unconfirmedWithOtherOutcomes(t *testing.T) {
 }
 
 // A client runs an allocation that the servers do not list. Bug: the advice was to bring the node back, although it
-// was connected.
+// was connected. Later it was to trust that the node is connected, although its client may be frozen since its last
+// heartbeat.
 func TestMonitor_unlisted(t *testing.T) {
 	t.Parallel()
 	ctx, c := startScriptCluster(t)
@@ -141,8 +142,8 @@ func TestMonitor_unlisted(t *testing.T) {
 	code, out, errs := commandAt(ctx, c.api.Address(), "", "node drain -enable -force "+secondNode)
 	must.EqOp(t, int(drain.ExitUnconfirmed), code, must.Sprint(out, errs))
 	must.StrContains(t, out, ": Unconfirmed: allocation a1, which runs on the node and the servers do not list\n")
-	must.StrHasSuffix(t, "The node is connected: its client confirms it when it reports that they have ended\n"+
-		"If no task of them runs: nodedrain drain confirm "+string(c.recordOf(t, secondNode).ID)+"\n", out)
+	must.StrHasSuffix(t, "The status of the node is ready. If its client works, it reports when they have ended\n"+
+		"If the machine is off, or no task of them runs: nodedrain drain confirm "+string(c.recordOf(t, secondNode).ID)+"\n", out)
 }
 
 // A purge of a node on which allocations may run needs an answer, or -yes.
@@ -164,7 +165,7 @@ func TestNodePurge(t *testing.T) {
 	must.Zero(t, code, must.Sprint(errs))
 	must.Eq(t, asks+"Node \""+pinnedNode+"\" purged\n"+
 		"Nothing confirms the end of 4 allocations that it may run\n"+
-		"Its client was connected. It registers the node again and stops what the servers do not list, unless you stop it\n"+
+		"Its status was ready. If its client works, it registers the node again and stops what the servers do not list, unless you stop it\n"+
 		"Its drain has ended as \"node gone\": nodedrain drain list\n", out)
 	must.False(t, has())
 

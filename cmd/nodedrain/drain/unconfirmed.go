@@ -22,8 +22,9 @@ type Unconfirmed struct {
 	later []*wire.Allocation
 	// allocs are the allocations of the node by id, as far as they were read.
 	allocs map[string]*wire.Allocation
-	// Connected: the servers have contact with the client of the node.
-	Connected bool
+	// Status is the status of a node that is ready or initializing, otherwise empty. The client may be frozen or
+	// dead since its last heartbeat.
+	Status string
 }
 
 // UnconfirmedIn returns those that the record of an ended drain counts.
@@ -33,7 +34,9 @@ func UnconfirmedIn(record *wire.Drain) Unconfirmed { return Unconfirmed{record: 
 func (f *Follower) unconfirmed() Unconfirmed {
 	u := Unconfirmed{record: f.record, allocs: f.allocs}
 	gone := f.record != nil && f.record.Outcome == string(cluster.OutcomeNodeGone)
-	u.Connected = !gone && (f.status == string(cluster.NodeReady) || f.status == string(cluster.NodeInitializing))
+	if !gone && (f.status == string(cluster.NodeReady) || f.status == string(cluster.NodeInitializing)) {
+		u.Status = f.status
+	}
 	if !f.counted() {
 		u.later = f.givenUp()
 	}

@@ -237,19 +237,15 @@ func (r *drainRequest) printUnconfirmed(left drain.Unconfirmed, err error) error
 		return err
 	}
 	fmt.Fprintf(r.c.Out, "Nothing confirms that these allocations have ended. Their tasks may still run on node %q\n", r.node.ID)
-	surely := "the machine is off, or no task of them runs"
-	if left.Connected {
-		surely = "no task of them runs"
-	}
 	switch {
 	case left.Reported() == 0:
-	case left.Connected:
-		fmt.Fprintln(r.c.Out, "The node is connected: its client confirms it when it reports that they have ended")
+	case left.Status != "":
+		fmt.Fprintf(r.c.Out, "The status of the node is %s. If its client works, it reports when they have ended\n", left.Status)
 	default:
 		fmt.Fprintln(r.c.Out, "To confirm it, bring the node back: its client reports what has ended")
 	}
 	if id := left.Drain(); id != "" {
-		fmt.Fprintf(r.c.Out, "If %s: nodedrain drain confirm%s %s\n", surely, r.c.SameServers(), id)
+		fmt.Fprintf(r.c.Out, "If the machine is off, or no task of them runs: nodedrain drain confirm%s %s\n", r.c.SameServers(), id)
 	}
 	if _, is := errors.AsType[cli.ExitCode](err); err != nil && !is {
 		return err

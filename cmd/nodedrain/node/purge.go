@@ -85,7 +85,7 @@ func remains(c *cli.Call, node *wire.Node, left int) (lines []string) {
 	}
 	switch status := node.Status; {
 	case status == string(cluster.NodeReady) || status == string(cluster.NodeInitializing):
-		lines = append(lines, "Its client was connected. It registers the node again and stops what the servers do not list, unless you stop it")
+		lines = append(lines, "Its status was "+status+". If its client works, it registers the node again and stops what the servers do not list, unless you stop it")
 	case left > 0:
 		lines = append(lines, "If the machine returns, its client registers the node again and stops them")
 	}
