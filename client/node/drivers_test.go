@@ -439,7 +439,7 @@ func TestTrust(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{refuse: errors.New("no answer")}
-		h, err := openHome(t.TempDir(), t.TempDir(), slog.New(slog.DiscardHandler))
+		h, err := openHome(t.TempDir(), t.TempDir(), false, slog.New(slog.DiscardHandler))
 		must.NoError(t, err)
 		defer func() { must.NoError(t, h.close()) }()
 		root := newTrust(s, h, true, quiet())

@@ -70,8 +70,8 @@ const homeMode = 0o711
 
 // openHome opens and locks a data directory, and creates it if it does not exist. It returns an
 // error if other users can change the directory, or if a client with a copy of it runs on this machine.
-// locks is the folder of the locks of nodes.
-func openHome(path, locks string, logger *slog.Logger) (*home, error) {
+// locks is the folder of the locks of nodes. alone means that the client only removes what is left.
+func openHome(path, locks string, alone bool, logger *slog.Logger) (*home, error) {
 	before, err := private.Limit(path, homeMode, identityFile, recordsDir, record.LockFile)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -84,7 +84,7 @@ func openHome(path, locks string, logger *slog.Logger) (*home, error) {
 		return nil, err
 	}
 	h := &home{path: path, lock: lock}
-	if err := h.open(); err != nil {
+	if err := h.open(alone); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", path, errors.Join(err, h.close()))
 	}
 	// The records name processes of this machine. So nothing may be used before the client has the lock.
@@ -105,14 +105,14 @@ func machineFolder() string {
 	return filepath.Join(os.TempDir(), "nodedrain-"+strconv.Itoa(os.Geteuid()))
 }
 
-func (h *home) open() error {
+func (h *home) open(alone bool) error {
 	if err := os.Chmod(h.path, homeMode); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(h.file(pluginsDir), 0o700); err != nil {
 		return err
 	}
-	if err := h.readIdentity(); err != nil {
+	if err := h.readIdentity(alone); err != nil {
 		return err
 	}
 	// A lost or damaged file means an unknown contact.
@@ -135,25 +135,55 @@ func (h *home) close() error {
 	return errors.Join(errs...)
 }
 
-// readIdentity reads the identity, or creates it if there is none yet.
-func (h *home) readIdentity() error {
-	content, err := os.ReadFile(h.file(identityFile))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		h.identity = identity{ID: cluster.NodeID(uuid.NewString()), Secret: rand.Text() + rand.Text()}
-		content, err := json.Marshal(h.identity)
-		if err != nil {
-			return err
-		}
-		return replaceFile(h.file(identityFile), content)
-	case err != nil:
+// readIdentity reads the identity, or creates it in an empty directory. With another identity the client would be
+// another node: the servers would give up what runs here. So it is an error if the identity is lost, except for a
+// client that only removes what is left.
+func (h *home) readIdentity(alone bool) error {
+	path, lost := h.file(identityFile), ""
+	content, err := os.ReadFile(path)
+	left, leftErr := h.left()
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case err != nil && !missing:
 		return err
+	case leftErr != nil:
+		return leftErr
+	case missing && left == "":
+		h.identity = newIdentity()
+		content, err := json.Marshal(h.identity)
+		return errors.Join(err, replaceFile(path, content))
+	case missing:
+		lost = fmt.Sprintf("%s is missing, and %s has the records or folders of allocations", path, left)
+	case json.Unmarshal(content, &h.identity) != nil || cluster.CheckID(h.identity.ID) != nil || h.identity.Secret == "":
+		lost = path + " is damaged"
 	}
-	if err := json.Unmarshal(content, &h.identity); err != nil || cluster.CheckID(h.identity.ID) != nil || h.identity.Secret == "" {
-		return fmt.Errorf("%s is damaged: its content identifies this node to the servers; restore the file from a backup, "+
-			"or stop all tasks of this node and use an empty directory", h.file(identityFile))
+	switch {
+	case lost == "":
+		return os.Chmod(path, 0o600)
+	case alone:
+		h.identity = newIdentity()
+		return nil
 	}
-	return os.Chmod(h.file(identityFile), 0o600)
+	return fmt.Errorf("%s: its content identifies this node to the servers; restore the file from a backup, "+
+		`or end the tasks and remove the directory with "nodedrain client -config FILE -destroy": the machine is then a new node`, lost)
+}
+
+func newIdentity() identity {
+	return identity{ID: cluster.NodeID(uuid.NewString()), Secret: rand.Text() + rand.Text()}
+}
+
+// left returns a folder with what an earlier client has left of its allocations, or empty.
+func (h *home) left() (folder string, err error) {
+	for _, name := range []string{recordsDir, allocsDir} {
+		names, err := os.ReadDir(h.file(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return "", err
+		case len(names) > 0:
+			return h.file(name), nil
+		}
+	}
+	return "", nil
 }
 
 // contact returns the time of the last contact in this boot, or zero. It is not in the future, although the

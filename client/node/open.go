@@ -84,7 +84,7 @@ func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error
 		}
 		o.Program = program
 	}
-	h, err := openHome(o.Config.DataDir, cmp.Or(o.nodeLocks, filepath.Join(machineFolder(), nodeLocksDir)), o.Logger)
+	h, err := openHome(o.Config.DataDir, cmp.Or(o.nodeLocks, filepath.Join(machineFolder(), nodeLocksDir)), o.alone, o.Logger)
 	if err != nil {
 		return nil, err
 	}

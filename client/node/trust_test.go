@@ -32,7 +32,7 @@ func (s slowServers) AcceptAnonymous(context.Context) (bool, error) {
 func TestSecurity_ChecksBeforeEachStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, err := openHome(t.TempDir(), t.TempDir(), slog.New(slog.DiscardHandler))
+		h, err := openHome(t.TempDir(), t.TempDir(), false, slog.New(slog.DiscardHandler))
 		must.NoError(t, err)
 		defer func() { must.NoError(t, h.close()) }()
 		s := slowServers{new(scripted), make(chan struct{}), make(chan bool)}
@@ -60,7 +60,7 @@ func TestSecurity_ChecksBeforeEachStart(t *testing.T) {
 func TestSecurity_ExecChecksTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, err := openHome(t.TempDir(), t.TempDir(), slog.New(slog.DiscardHandler))
+		h, err := openHome(t.TempDir(), t.TempDir(), false, slog.New(slog.DiscardHandler))
 		must.NoError(t, err)
 		defer func() { must.NoError(t, h.close()) }()
 		s := slowServers{new(scripted), make(chan struct{}, 1), make(chan bool, 1)}
