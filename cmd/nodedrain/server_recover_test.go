@@ -31,8 +31,9 @@ func TestServerRecover(t *testing.T) {
 	must.One(t, code)
 	must.StrContains(t, errs, "in use by another process")
 	must.NoError(t, a.Stop())
-	code, _, errs = command(ctx, "server recover -alone -yes -data-dir "+dir)
+	code, out, errs := command(ctx, "server recover -alone -yes -data-dir "+dir)
 	must.One(t, code)
+	must.StrContains(t, out, "A client that runs tasks of the old cluster keeps them and\nignores the new one", must.Sprint("bug: before it acts it printed nothing of clients"))
 	must.StrContains(t, errs, "already the only one of its cluster")
 	must.NoError(t, os.Remove(filepath.Join(dir, "raft", "log.db")))
 
@@ -42,7 +43,7 @@ func TestServerRecover(t *testing.T) {
 	must.StrContains(t, errs, `"nodedrain server recover -discard"`)
 	must.Eq(t, 1, strings.Count(errs, "\n"), must.Sprint(errs))
 
-	code, out, errs := command(ctx, "server recover -discard -data-dir "+dir) // the input is empty
+	code, out, errs = command(ctx, "server recover -discard -data-dir "+dir) // the input is empty
 	must.One(t, code, must.Sprint(out))
 	must.StrContains(t, errs, "nothing was changed")
 	code, out, errs = command(ctx, "server recover -discard -yes -data-dir "+dir)

@@ -72,10 +72,7 @@ func countMayRun(node *wire.Node, allocs []*wire.Allocation) (n int) {
 			n++
 		}
 	}
-	if node.Unlisted != nil {
-		n += node.Unlisted.Count
-	}
-	return n
+	return n + unlistedOn(node, allocs).Count
 }
 
 // remains returns what a purge has left.

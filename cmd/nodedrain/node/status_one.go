@@ -35,8 +35,8 @@ func (f *statusFlags) show(c *cli.Call, idOrName string) error {
 	if record != nil && record.Unconfirmed > 0 {
 		facts.Add("Unconfirmed", cli.Count(record.Unconfirmed, "allocation")+" of the last drain; see node explain")
 	}
-	if node.Unlisted != nil && node.Unlisted.Count > 0 {
-		facts.Add("Unlisted", cli.Count(node.Unlisted.Count, "allocation")+" that the client may run and the servers do not list: "+unlistedText(node.Unlisted))
+	if u := unlistedOn(node, allocs); u.Count > 0 {
+		facts.Add("Unlisted", cli.Count(u.Count, "allocation")+" that the client may run and the servers do not list: "+unlistedText(u))
 	}
 	facts.Write(c.Out)
 	if !f.short {
@@ -61,8 +61,30 @@ func (f *statusFlags) show(c *cli.Call, idOrName string) error {
 	return nil
 }
 
+// unlistedOn returns the allocations that the node has reported as unlisted, without those that the servers list: a
+// client that has just started, or that ignores the servers, reports all that it runs. A lost allocation whose end is
+// confirmed is one, because the client contradicts the confirmation.
+func unlistedOn(node *wire.Node, allocs []*wire.Allocation) (u wire.UnlistedAllocs) {
+	if node.Unlisted == nil {
+		return u
+	}
+	listed := map[string]bool{}
+	for _, a := range allocs {
+		listed[a.ID] = a.ClientStatus != string(cluster.ClientLost) || a.ConfirmedAt.IsZero()
+	}
+	u.Count = node.Unlisted.Count
+	for _, id := range node.Unlisted.Allocs {
+		if listed[id] {
+			u.Count--
+		} else {
+			u.Allocs = append(u.Allocs, id)
+		}
+	}
+	return u
+}
+
 // unlistedText names unlisted allocations in one line.
-func unlistedText(u *wire.UnlistedAllocs) string {
+func unlistedText(u wire.UnlistedAllocs) string {
 	text := strings.Join(u.Allocs, ", ")
 	if more := u.Count - len(u.Allocs); more > 0 {
 		text += fmt.Sprintf(", and %d more", more)

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -16,5 +17,6 @@ func TestOtherCluster(t *testing.T) {
 		{"a", "", ""}, // of an older build
 	} {
 		must.Eq(t, test.want, otherCluster(test.file, test.servers))
+		must.Eq(t, test.want != "", strings.Contains(restoreWarning(test.want != ""), "ignore the restored state"))
 	}
 }

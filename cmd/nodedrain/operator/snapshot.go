@@ -85,8 +85,13 @@ func SnapshotRestore() *cli.Command {
   Drains that ran when the file was saved continue with the deadlines they had then. If
   its deadline has passed, a drain stops the rest of the allocations on its node at once.
   Nodes have the secrets of that time. The servers do not have a node that registered
-  later: its client registers it again. They do not have allocations that were placed
-  later: their clients stop them.
+  later: its client registers it again.
+
+  Allocations that were placed after the file was saved still run after the restore. Each
+  client reports and stops them at its next contact. Until a client that is dead, frozen
+  or cut off is back, a drain of its node is complete beside them. So before you trust
+  "complete": wait until the nodes without contact are down, look at their machines, and
+  check that "node status NODE" of the others shows no unlisted allocations.
 `,
 		Args: "FILE", Connects: true,
 		Options: cli.Options{
@@ -132,14 +137,32 @@ func (f *restoreFlags) confirm(c *cli.Call, found *contents) error {
 	case f.yes && clusters != "" && !f.otherCluster:
 		return cli.Errorf("Error restoring snapshot: %s: %s. Nothing was changed: -yes restores it only with -other-cluster", found.name, clusters)
 	case f.yes:
+		fmt.Fprintln(c.Out, restoreWarning(clusters != ""))
 		return nil
 	}
 	found.write(c.Out, time.Now())
+	fmt.Fprintln(c.Out, "\n"+restoreWarning(clusters != ""))
 	question := "Replace the state of all servers with this one? Every later change is lost. [y/N]"
 	if clusters != "" {
 		question = "Warning: " + clusters + ".\n" + question
 	}
 	return c.Confirm("\n"+question, "Cancelling snapshot restore")
+}
+
+// restoreWarning is what may run on the nodes after a restore, and what the operator must check.
+func restoreWarning(other bool) string {
+	text := `Allocations that were placed after the file was saved still run after the restore, and the
+servers do not list them. Each client reports and stops them at its next contact. A client
+that is dead, frozen or cut off does not: a drain of its node is "complete" beside them.
+Before you trust "complete":
+  1. Wait until the nodes whose clients do not answer are down. Look at their machines.
+  2. Check that "nodedrain node status NODE" of the others shows no unlisted allocations.`
+	if other {
+		text += `
+Clients that run tasks of another cluster keep these tasks and ignore the restored state until
+the tasks have ended. A drain of such a node stops none of them: see docs/client.md.`
+	}
+	return text
 }
 
 // otherCluster names the clusters of a file and of the servers if they differ, otherwise it is empty. The id of

@@ -32,7 +32,8 @@ func Recover() *cli.Command {
   servers had are lost. The command refuses a damaged log, and it refuses while another
   server accepts connections. It accepts a log that is an older copy, and prints what is
   lost. Never start one of the other servers with its data afterwards: it could overwrite
-  this one.
+  this one. Clients that run tasks of the old cluster ignore the new one until these tasks
+  have ended: the command prints what remains to do.
 `,
 		Run: f.run,
 		Options: cli.Options{
@@ -60,6 +61,8 @@ func (f *recoverFlags) run(c *cli.Call) error {
 	question := "Make this server the only member of a new cluster? Writes that only other servers have are lost. [y/N]"
 	if f.discard {
 		question = "Move aside all data of this server? [y/N]"
+	} else {
+		fmt.Fprintln(c.Out, aloneWarning)
 	}
 	if !f.yes {
 		if err := c.Confirm(question, "Cancelling recovery"); err != nil {
@@ -71,6 +74,11 @@ func (f *recoverFlags) run(c *cli.Call) error {
 	}
 	return alone(&c.Base, f.dataDir)
 }
+
+// aloneWarning is what clients do when a server continues alone.
+const aloneWarning = `The new cluster has another id. A client that runs tasks of the old cluster keeps them and
+ignores the new one: it starts and stops nothing until all its tasks have ended. A drain of its
+node stops none of them: it waits, and at its deadline its record counts them as unconfirmed.`
 
 func discard(c *cli.Base, dir string) error {
 	done, err := datadir.Discard(dir, time.Now())
@@ -103,5 +111,12 @@ func alone(c *cli.Base, dir string) error {
 	for _, s := range done.Gone {
 		fmt.Fprintf(c.Out, "Never start server %s (%s) with its data again. Empty its data directory first.\n", s.ID, s.Address)
 	}
+	fmt.Fprint(c.Out, `Next:
+  1. Start this server. Start new servers with empty data directories that join it.
+  2. Look at "nodedrain node status NODE" of each node. The drivers of a client that ignores the
+     new cluster are unhealthy, with this reason.
+  3. On each machine of such a client, end the tasks: stop the client, and run
+     "nodedrain client -config FILE -destroy". Purge the old node, and start the client again.
+`)
 	return nil
 }
