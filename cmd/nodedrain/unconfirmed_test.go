@@ -141,7 +141,7 @@ func TestMonitor_unlisted(t *testing.T) {
 	must.NoError(t, err)
 	code, out, errs := commandAt(ctx, c.api.Address(), "", "node drain -enable -force "+secondNode)
 	must.EqOp(t, int(drain.ExitUnconfirmed), code, must.Sprint(out, errs))
-	must.StrContains(t, out, ": Unconfirmed: allocation a1, which runs on the node and the servers do not list\n")
+	must.StrContains(t, out, ": Unconfirmed: allocation a1, which the client may run and the servers do not list\n")
 	must.StrHasSuffix(t, "The status of the node is ready. If its client works, it reports when they have ended\n"+
 		"If the machine is off, or no task of them runs: nodedrain drain confirm "+string(c.recordOf(t, secondNode).ID)+"\n", out)
 }

@@ -146,7 +146,7 @@ func (u Unconfirmed) Lines() (lines []string) {
 	more := u.Reported()
 	if unlisted := u.unlisted(); unlisted != nil {
 		for _, id := range unlisted.Allocs {
-			lines = append(lines, cli.SingleLine("Unconfirmed: allocation "+id+", which runs on the node and the servers do not list"))
+			lines = append(lines, cli.SingleLine("Unconfirmed: allocation "+id+", which the client may run and the servers do not list"))
 		}
 		if unnamed := unlisted.Count - len(unlisted.Allocs); unnamed > 0 {
 			lines = append(lines, fmt.Sprintf("Unconfirmed: %s that the servers do not list", cli.Count(unnamed, "more allocation")))

@@ -138,8 +138,8 @@ func TestUnconfirmed(t *testing.T) {
 
 	u = UnconfirmedIn(&wire.Drain{ID: "d1", Unconfirmed: 4, UnconfirmedAllocs: []string{"a1"}, Unlisted: &wire.UnlistedAllocs{Count: 3, Allocs: []string{"b1", "b2"}}})
 	must.Eq(t, []string{
-		"Unconfirmed: allocation b1, which runs on the node and the servers do not list",
-		"Unconfirmed: allocation b2, which runs on the node and the servers do not list",
+		"Unconfirmed: allocation b1, which the client may run and the servers do not list",
+		"Unconfirmed: allocation b2, which the client may run and the servers do not list",
 		"Unconfirmed: 1 more allocation that the servers do not list", "Unconfirmed: allocation a1",
 	}, u.Lines())
 
