@@ -211,7 +211,8 @@ type Changes struct {
 	Unreadable []Unreadable
 	// Nameless are the reasons for each allocation whose id the client cannot read. The core logs it.
 	Nameless []string
-	// Known are the ids of all allocations of the node in that state that are not client-terminal.
+	// Known are the ids of all allocations of the node in that state that are not client-terminal, and of those
+	// whose data the client keeps.
 	// The core uses it only if Complete is set: it then stops each allocation that is not in Known.
 	Known    []cluster.AllocID
 	Complete bool

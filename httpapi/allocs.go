@@ -217,8 +217,8 @@ type changes struct {
 	// end the client has to report. Otherwise they are those that the servers have changed.
 	complete bool
 	rows     []*cluster.Allocation
-	// live are the ids of all allocations that are not client-terminal. It is nil if the client needs no
-	// list of them.
+	// live are the ids of all allocations that are not client-terminal, and of those whose data the client keeps. It is
+	// nil if the client needs no list of them.
 	live []string
 }
 
@@ -228,7 +228,7 @@ func (c *changes) read(id cluster.NodeID, since uint64) {
 		c.live = []string{}
 	}
 	for a := range c.state.AllocsByNode(id) {
-		if c.live != nil && !a.ClientTerminal() {
+		if c.live != nil && (!a.ClientTerminal() || cluster.KeepsData(a)) {
 			c.live = append(c.live, string(a.ID))
 		}
 		if c.complete && cluster.IsListed(a) || !c.complete && a.AllocModifyIndex > since {

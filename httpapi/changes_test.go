@@ -111,8 +111,8 @@ func (w *fixture) plan(stops []cluster.PlanStop, places ...*cluster.Allocation) 
 }
 
 // A purge takes allocations away that have no index any more: the client gets the ids of those that
-// are left. A client that was away gets them, too. A collection of what the client has ended
-// changes nothing for it.
+// are left, also of those whose data it keeps. A client that was away gets them, too. A collection of what
+// the client has ended changes nothing for it. Bug: the client deleted data that a replacement waited for.
 func TestChanges_removals(t *testing.T) {
 	t.Parallel()
 	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
@@ -121,6 +121,8 @@ func TestChanges_removals(t *testing.T) {
 		w.place(1, web, nodeID(1))
 		w.place(2, old, nodeID(1))
 		w.place(3, old, nodeID(2))
+		w.place(4, web, nodeID(1))
+		keepsData(w, 4)
 		index := w.Index
 
 		r, away := w.reads(h, at(changesPath+"c1", index)), w.reads(h, at("/v1/node/"+uuid('a', 2)+"/allocations?changes=c1", index))
@@ -131,13 +133,13 @@ func TestChanges_removals(t *testing.T) {
 		left := decode[wire.AllocChanges](t, r.answer)
 		must.False(t, left.Complete)
 		must.SliceEmpty(t, left.Allocs)
-		must.Eq(t, []string{uuid('b', 1)}, left.Live)
+		must.Eq(t, []string{uuid('b', 1), uuid('b', 4)}, left.Live)
 		must.False(t, away.waits())
 		must.StrContains(t, away.answer.body, `"Live":[]`)
 
 		r = w.reads(h, at(changesPath+"c1", index))
 		must.False(t, r.waits(), must.Sprint("the purge was between two questions"))
-		must.Eq(t, []string{uuid('b', 1)}, decode[wire.AllocChanges](t, r.answer).Live)
+		must.Eq(t, []string{uuid('b', 1), uuid('b', 4)}, decode[wire.AllocChanges](t, r.answer).Live)
 
 		r = w.reads(h, at(changesPath+"c1", w.Index))
 		w.stop1(cluster.PlanStop{Alloc: allocID(1), Lost: true, Description: "gone"})

@@ -320,6 +320,7 @@ func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 		DesiredStatus: cluster.DesiredStatus(w.DesiredStatus), DesiredDescription: w.DesiredDescription,
 		DesiredTransition: w.DesiredTransition.transition(), StoppedAt: w.StoppedAt.Time,
 		ClientStatus: cluster.ClientStatus(w.ClientStatus), ClientDescription: w.ClientDescription, ConfirmedAt: w.ConfirmedAt.Time,
+		DataIn: w.DataIn.move(), DataOut: w.DataOut.move(),
 		DeploymentID: cluster.DeploymentID(w.DeploymentID), DeploymentStatus: w.DeploymentStatus.status(),
 		PreviousAllocation: cluster.AllocID(w.PreviousAllocation), NextAllocation: cluster.AllocID(w.NextAllocation),
 		CreateIndex: w.CreateIndex, ModifyIndex: w.ModifyIndex, AllocModifyIndex: w.AllocModifyIndex,

@@ -16,13 +16,13 @@ type AllocChanges struct {
 	ClusterID string
 	// Index is that of the state. The next request names it.
 	Index uint64
-	// Complete means that Allocs are all allocations of the node that are not client-terminal, and the
-	// lost ones whose end nothing confirms. Otherwise they are those that the servers have changed since the index of the request, in any
-	// status.
+	// Complete means that Allocs are all allocations of the node that are not client-terminal, the lost ones
+	// whose end nothing confirms, and ended ones whose data the client keeps. Otherwise they are those that the
+	// servers have changed since the index of the request, in any status.
 	Complete bool
 	Allocs   []*Allocation
-	// Live are the ids of all allocations of the node that are not client-terminal, sorted. It is nil if the
-	// answer is complete, and if no allocation that its client may still run was deleted.
+	// Live are the ids of all allocations of the node that are not client-terminal, and of those whose data the
+	// client keeps, sorted. It is nil if the answer is complete, and if no allocation that its client may still run was deleted.
 	Live []string `json:",omitzero"`
 
 	// Nameless has the reason for each allocation whose id the reader of the answer cannot read. Its client

@@ -74,11 +74,11 @@ func (r *AllocReport) report(node cluster.NodeID, at time.Time) (cluster.AllocRe
 	if r.ID == "" {
 		return cluster.AllocReport{}, errors.New("missing allocation ID")
 	}
-	in, err := r.DataIn.move("DataIn")
+	in, err := r.DataIn.reported("DataIn")
 	if err != nil {
 		return cluster.AllocReport{}, err
 	}
-	out, err := r.DataOut.move("DataOut")
+	out, err := r.DataOut.reported("DataOut")
 	if err != nil {
 		return cluster.AllocReport{}, err
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -33,15 +34,24 @@ func newDataMove(m *cluster.DataMove) *DataMove {
 	}
 }
 
-// move returns the move as the state has it, or what is wrong with it.
-func (w *DataMove) move(field string) (*cluster.DataMove, error) {
+// move returns the move as the state has it.
+func (w *DataMove) move() *cluster.DataMove {
 	if w == nil {
+		return nil
+	}
+	return &cluster.DataMove{
+		State: cluster.DataState(w.State), Peer: cluster.AllocID(w.Peer), Why: w.Why, Bytes: w.Bytes, Skipped: w.Skipped,
+		StartedAt: w.StartedAt.Time, EndedAt: w.EndedAt.Time,
+	}
+}
+
+// reported returns a move that a client reports, or what is wrong with it. The servers have the time of its end.
+func (w *DataMove) reported(field string) (*cluster.DataMove, error) {
+	m := w.move()
+	if m == nil {
 		return nil, nil
 	}
-	m := &cluster.DataMove{
-		State: cluster.DataState(w.State), Peer: cluster.AllocID(w.Peer), Why: w.Why, Bytes: w.Bytes, Skipped: w.Skipped,
-		StartedAt: w.StartedAt.Time,
-	}
+	m.EndedAt = time.Time{}
 	switch m.State {
 	case cluster.DataWaiting, cluster.DataCopying, cluster.DataKept, cluster.DataCopied, cluster.DataGivenUp:
 	default:

@@ -83,8 +83,8 @@ type realNode struct {
 	logs   output
 }
 
-// startSite starts one server and clients. With tokens, the server demands one.
-func startSite(t *testing.T, clients int, tokens bool) *site {
+// startSite starts one server and clients. With tokens, the server demands one. It has more flags.
+func startSite(t *testing.T, clients int, tokens bool, flags ...string) *site {
 	t.Helper()
 	needMachine(t)
 	s := &site{servers: &servers{t: t}, binary: filepath.Join(t.TempDir(), "nodedrain"), dir: t.TempDir()}
@@ -106,7 +106,7 @@ func startSite(t *testing.T, clients int, tokens bool) *site {
 		args = append(args, "-tokens", filepath.Join(s.dir, "tokens"))
 		s.config.SecretID = secret.Reveal()
 	}
-	s.server = exec.Command(s.binary, args...)
+	s.server = exec.Command(s.binary, append(args, flags...)...)
 	s.beginServer()
 	var err error
 	s.api, err = api.NewClient(&s.config)
@@ -139,6 +139,13 @@ func (s *site) beginServer() {
 	s.server = exec.Command(s.binary, s.server.Args[1:]...)
 	s.server.Stderr = os.Stderr
 	must.NoError(s.t, s.server.Start())
+}
+
+// crashServer kills the server.
+func (s *site) crashServer() {
+	s.t.Helper()
+	must.NoError(s.t, s.server.Process.Kill())
+	_ = s.server.Wait() // the error is only that it was killed
 }
 
 // newNode writes the configuration of a node. More is appended to it.

@@ -22,17 +22,24 @@ import (
 // roundsVariable sets the number of rounds of failures.
 const roundsVariable = "NODEDRAIN_E2E_ROUNDS"
 
+// roundsOr returns the number of rounds of failures, or what it is without the variable.
+func roundsOr(t *testing.T, without int) int {
+	t.Helper()
+	text := os.Getenv(roundsVariable)
+	if text == "" {
+		return without
+	}
+	rounds, err := strconv.Atoi(text)
+	must.NoError(t, err)
+	return rounds
+}
+
 // Under a steady load of drains servers, the leader too, are killed and restarted, and the leader
 // is cut off or paused. Every drain ends with its expected outcome, no group goes below its limit,
 // no node is marked down because a leader is new, no acknowledged write is lost, and in the end all
 // servers have the same state, without the allocations that have ended.
 func TestServersInTrouble(t *testing.T) {
-	rounds := 3 // one of each kind
-	if text := os.Getenv(roundsVariable); text != "" {
-		var err error
-		rounds, err = strconv.Atoi(text)
-		must.NoError(t, err)
-	}
+	rounds := roundsOr(t, 3) // one of each kind
 	s := startServers(t, 15*time.Second)
 	clients := s.startClients(12)
 	s.registerJobs(12)
