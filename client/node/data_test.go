@@ -305,6 +305,47 @@ func TestData_oneAtATime(t *testing.T) {
 	w.stop()
 }
 
+// Two servers request data of one node at the same time: the turns are those of one server. The second copy waits,
+// its client requests it again, and it begins when the first one has ended.
+func TestData_twoServersAndOneSource(t *testing.T) {
+	t.Parallel()
+	source := newSource(t)
+	q := source.disk("q", "")
+	source.give(4, q)
+	source.awaitStatus("q", cluster.ClientRunning)
+	more := bytes.Repeat([]byte("0123456789abcdef"), 2<<20) // than the sockets hold
+	must.NoError(t, os.WriteFile(source.path("q", "alloc/data/large"), more, 0o600))
+	stopped := q.Copy()
+	stopped.DesiredStatus, stopped.AllocModifyIndex = cluster.DesiredStop, 5
+	source.give(5, stopped)
+	source.awaitStatus("q", cluster.ClientComplete)
+	api := source.serve()
+	first, err := http.Get(api.URL + "/v1/client/allocation/q/data")
+	must.NoError(t, err)
+	must.Eq(t, http.StatusOK, first.StatusCode)
+
+	requests := make(chan struct{}, 10_000)
+	target := newMoving(t, func(w http.ResponseWriter, r *http.Request) {
+		requests <- struct{}{}
+		proxy(api)(w, r)
+	})
+	target.begin()
+	target.awaitMock()
+	target.give(2, target.disk("r", "p"))
+	for range 3 {
+		<-requests
+	}
+	target.await(func(s *scripted) bool {
+		in := s.reported["r"].DataIn
+		return in.StateOf() == cluster.DataWaiting && strings.Contains(in.Why, "the node sends the data of another allocation first")
+	})
+	must.NoError(t, first.Body.Close())
+	must.Eq(t, 640_005, target.awaitData("r", cluster.DataCopied).Bytes)
+	target.awaitStatus("r", cluster.ClientRunning)
+	target.stop()
+	source.stop()
+}
+
 // A node answers requests for the data of an ended allocation only, one at a time.
 func TestData_source(t *testing.T) {
 	t.Parallel()
