@@ -258,9 +258,10 @@ func (s *sender) file(dir *os.Root, name string, h *tar.Header, info fs.FileInfo
 		s.buffer = make([]byte, segment)
 	}
 	size := info.Size()
+	content := extents{file: file, size: size}
 	h.Typeflag = tar.TypeReg
 	for first := at == 0; first || at < size; first = false {
-		start, end, err := nextData(file, at, size)
+		start, end, err := content.next(at)
 		if err != nil {
 			return err
 		}
@@ -300,33 +301,60 @@ func (s *sender) part(h tar.Header, start, size int64, content []byte) error {
 	return nil
 }
 
-// nextData returns where the next data of a file begins, and where it ends or the next part begins. Both
+// extents finds the data and the holes of a file.
+type extents struct {
+	file *os.File
+	size int64
+	// from and to are an extent that is all data. It can be as long as the file, and a file system may need as
+	// long to find its end.
+	from, to int64
+}
+
+// next returns where the next data of a file begins, and where it ends or the next part begins. Both
 // are the size of the file if no data follows. Short holes count as data.
-func nextData(file *os.File, from, size int64) (start, end int64, err error) {
-	start, err = seek(file, from, unix.SEEK_DATA, size)
+func (e *extents) next(from int64) (start, end int64, err error) {
+	start, err = e.data(from)
 	if err != nil {
 		return 0, 0, err
 	}
 	if start-from < minHole {
 		start = from
 	}
-	limit := min(size, start+segment)
+	limit := min(e.size, start+segment)
 	for end = start; end < limit; {
-		hole, err := seek(file, end, unix.SEEK_HOLE, size)
+		hole, err := e.hole(end)
 		if err != nil {
 			return 0, 0, err
 		}
-		next, err := seek(file, hole, unix.SEEK_DATA, size)
+		next, err := e.data(hole)
 		if err != nil {
 			return 0, 0, err
 		}
-		if next-hole >= minHole || next == size {
+		if next-hole >= minHole || next == e.size {
 			end = min(hole, limit)
 			break
 		}
 		end = min(next, limit)
 	}
 	return start, end, nil
+}
+
+// data returns where the first data at or after an offset begins.
+func (e *extents) data(at int64) (int64, error) {
+	if e.from <= at && at < e.to {
+		return at, nil
+	}
+	return seek(e.file, at, unix.SEEK_DATA, e.size)
+}
+
+// hole returns where the first hole at or after an offset begins.
+func (e *extents) hole(at int64) (int64, error) {
+	if e.from <= at && at < e.to {
+		return e.to, nil
+	}
+	to, err := seek(e.file, at, unix.SEEK_HOLE, e.size)
+	e.from, e.to = at, to
+	return to, err
 }
 
 // seek finds data or a hole from an offset, or the size if there is none. A file system without holes has
