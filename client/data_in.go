@@ -163,6 +163,10 @@ func (d *dataIn) take(source *allocRunner) {
 		rec.Peer = source.id()
 		d.giveUp(fmt.Sprintf("the data has moved to allocation %s", out.Peer))
 		return
+	case out != nil && out.Lost:
+		rec.Peer = source.id()
+		d.giveUp(dataLost)
+		return
 	}
 	d.failures, d.retryAt = 0, 0
 	rec.State, rec.Peer, rec.Local, rec.StartedAt = DataInReceived, source.id(), true, d.alloc.core.now.Wall

@@ -13,6 +13,9 @@ type DataOut struct {
 	State cluster.DataState
 	Peer  cluster.AllocID `json:",omitempty"`
 	Why   string          `json:",omitempty"`
+	// Lost: the client has no record of the allocation, and its folders may be gone. State is [cluster.DataKept] until
+	// the servers have ended the move.
+	Lost bool `json:",omitempty"`
 	// Since is the end of the allocation, or of the last copy.
 	Since time.Duration
 }
@@ -23,6 +26,8 @@ type dataOut struct {
 	alloc *allocRunner
 	// readers counts the copies in flight.
 	readers int
+	// request is the report that gives the data up.
+	request uint64
 }
 
 // DataSent posts that a copy of the data of an ended allocation of this node begins or ends.
@@ -102,29 +107,40 @@ func (o *dataOut) step() {
 	if !o.kept() || o.readers > 0 || !a.core.reached(later(a.rec.DataOut.Since, a.core.options.DataRetention)) {
 		return
 	}
-	o.giveUp("no replacement has taken the data within " + a.core.options.DataRetention.String())
+	o.giveUp()
 }
 
-func (o *dataOut) giveUp(why string) {
-	o.alloc.rec.DataOut = &DataOut{State: cluster.DataGivenUp, Why: why}
-	o.alloc.touch()
+// giveUp reports that the client gives the data up. The servers refuse this while a replacement waits. So the data stays
+// until the row of the allocation has the end of the move, and the client repeats the report after a further retention.
+func (o *dataOut) giveUp() {
+	o.extend()
 	o.alloc.report.noteUrgent()
+	o.request = o.alloc.report.version
 }
 
-// settled reports whether the folders of the ended allocation are no longer needed, and the servers have that.
-func (o *dataOut) settled() bool {
-	a := o.alloc
-	return a.rec.DataOut == nil || !o.kept() && (a.rec.DataOut.State != cluster.DataGivenUp || a.report.taken == a.report.version)
-}
+// settled reports whether the folders of the ended allocation are no longer needed.
+func (o *dataOut) settled() bool { return !o.kept() }
 
-// report returns the data that is kept or was given up for the servers, or nil.
+// report returns the data that is kept or given up for the servers, or nil.
 func (o *dataOut) report() *cluster.DataMove {
-	out := o.alloc.rec.DataOut
-	if out == nil || out.State == cluster.DataCopied {
+	switch {
+	case !o.kept():
 		return nil
+	case o.request > o.alloc.report.taken:
+		return &cluster.DataMove{State: cluster.DataGivenUp, Why: o.why()}
 	}
-	return &cluster.DataMove{State: out.State, Peer: out.Peer, Why: cluster.CutText(out.Why)}
+	return &cluster.DataMove{State: cluster.DataKept}
 }
+
+// why is why the client gives the data up.
+func (o *dataOut) why() string {
+	if o.alloc.rec.DataOut.Lost {
+		return dataLost
+	}
+	return "no replacement has taken the data within " + o.alloc.core.options.DataRetention.String()
+}
+
+const dataLost = "the client has no record of the allocation, whose data is lost"
 
 // forsaken handles the row of an ended allocation whose data the client must keep, and that the client
 // does not have: its record is lost. The client reports that the data is given up.
@@ -132,7 +148,8 @@ func forsaken(c *Core, row *cluster.Allocation) {
 	a := newAllocRunner(c, &Record{
 		Alloc: row, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot,
 		ClientStatus: row.ClientStatus, Ended: true, EndedAt: c.now.Wall,
+		DataOut: &DataOut{State: cluster.DataKept, Lost: true},
 	})
 	c.add(a)
-	a.out.giveUp("the client has no record of the allocation, whose data is lost")
+	a.out.giveUp()
 }

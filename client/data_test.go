@@ -296,26 +296,53 @@ func TestData_kept(t *testing.T) {
 			n.answer()
 		}
 	}
-	for name, c := range map[string]struct {
-		do       func(*node)
-		after    time.Duration
-		reported cluster.DataState
-	}{
-		"copied": {do: change(func(a *cluster.Allocation) { a.DataOut = &cluster.DataMove{State: cluster.DataCopied, Peer: "r"} })},
-		"given up": {do: change(func(a *cluster.Allocation) {
-			a.DataOut = &cluster.DataMove{State: cluster.DataGivenUp, Peer: "r", Why: "no room"}
-		})},
-		"deleted": {do: func(n *node) {
+	row := func(state cluster.DataState) func(*node) {
+		return change(func(a *cluster.Allocation) { a.DataOut = &cluster.DataMove{State: state, Peer: "r", Why: "no room"} })
+	}
+	// requested waits until the client has given the data up, and checks that it still has the data.
+	requested := func(n *node) {
+		n.t.Helper()
+		reports := len(n.reports)
+		n.run(time.Hour + time.Second)
+		must.Len(n.t, reports+1, n.reports)
+		must.Eq(n.t, &cluster.DataMove{State: cluster.DataGivenUp, Why: "no replacement has taken the data within 1h0m0s"}, n.servers["p"].DataOut)
+		must.EqOp(n.t, "folders of p", n.data.left())
+	}
+	for name, do := range map[string]func(*node){
+		"copied":   row(cluster.DataCopied),
+		"given up": row(cluster.DataGivenUp),
+		"deleted": func(n *node) {
 			n.allocs = nil
 			n.answer()
-		}},
-		"not stored": {do: func(n *node) {
+		},
+		"not stored": func(n *node) {
 			r := n.servers["p"]
 			r.DataOut = nil
 			n.servers["p"] = r
 			n.answer()
-		}},
-		"retention": {do: func(*node) {}, after: time.Hour, reported: cluster.DataGivenUp},
+		},
+		"retention": func(n *node) {
+			client.DataSent(n.core, "p", true) // a copy runs, and the retention does not end
+			n.run(2 * time.Hour)
+			must.EqOp(n.t, cluster.DataKept, n.servers["p"].DataOut.StateOf())
+			client.DataSent(n.core, "p", false)
+			requested(n)
+			row(cluster.DataGivenUp)(n)
+		},
+		// Bug: the client deleted the data after an hour, although a replacement waited for its turn.
+		"a replacement waits": func(n *node) {
+			n.run(10 * time.Minute)
+			requested(n)
+			row(cluster.DataKept)(n) // the servers refuse
+			n.run(time.Second)
+			requested(n)
+			row(cluster.DataKept)(n)
+			n.crash()
+			n.answer()
+			n.run(time.Second)
+			requested(n)
+			row(cluster.DataCopied)(n)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newDisks(t)
@@ -330,23 +357,12 @@ func TestData_kept(t *testing.T) {
 			n.answer()
 			n.run(20 * time.Minute)
 			must.EqOp(t, "folders of p", n.data.left())
-			if c.after != 0 {
-				client.DataSent(n.core, "p", true) // a copy runs, and the retention does not end
-				n.run(2 * time.Hour)
-				must.EqOp(t, "folders of p", n.data.left())
-				client.DataSent(n.core, "p", false)
-			}
+			do(n)
 			reports := len(n.reports)
-			c.do(n)
-			n.run(c.after + time.Second)
+			n.run(time.Second)
 			must.EqOp(t, "", n.data.left())
 			must.MapEmpty(t, n.disk)
-			if c.reported != "" {
-				must.EqOp(t, c.reported, n.servers["p"].DataOut.StateOf())
-				must.EqOp(t, "no replacement has taken the data within 1h0m0s", n.servers["p"].DataOut.Why)
-			} else {
-				must.Len(t, reports, n.reports)
-			}
+			must.Len(t, reports, n.reports)
 		})
 	}
 }
@@ -381,7 +397,22 @@ func TestData_forsaken(t *testing.T) {
 	must.EqOp(t, cluster.DataGivenUp, n.servers["p"].DataOut.StateOf())
 	must.EqOp(t, cluster.ClientComplete, n.status("p"))
 	must.SliceEmpty(t, n.live(""))
-	must.MapEmpty(t, n.disk)
+
+	// A replacement on this node starts without it.
+	n.place(disk("r", "p"))
+	reaches(n, "r", cluster.ClientRunning, 5*time.Second)
+	must.EqOp(t, "the client has no record of the allocation, whose data is lost", dataIn(n, "r", cluster.DataGivenUp).Why)
+
+	// The servers refuse while a replacement waits, and the client repeats it.
+	reports := len(n.reports)
+	n.run(time.Hour)
+	must.Greater(t, reports, len(n.reports))
+	n.index++
+	n.allocs[0] = n.allocs[0].Copy()
+	n.allocs[0].AllocModifyIndex, n.allocs[0].DataOut = n.index, &cluster.DataMove{State: cluster.DataGivenUp, Peer: "r"}
+	n.answer()
+	n.run(5 * time.Second)
+	must.MapNotContainsKey(t, n.disk, "p")
 }
 
 // The client dies at each effect of a move: the copied data is complete when the task starts, and nothing is left over.

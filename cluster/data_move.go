@@ -98,6 +98,35 @@ func KeepsData(a *Allocation) bool {
 	return (a.ClientStatus == ClientComplete || a.ClientStatus == ClientFailed) && a.DataOut.Kept()
 }
 
+// DataTaker follows the replacements of an ended allocation whose client keeps its data. One that has ended before it
+// had the data leaves the data to the next one. taker may still take the data, or is nil. last is then the
+// allocation whose next replacement would take the data, or nil if none would.
+func DataTaker(a *Allocation, alloc func(AllocID) *Allocation) (taker, last *Allocation) {
+	for range MaxFailedCopies {
+		if a.NextAllocation == "" {
+			return nil, a
+		}
+		next := alloc(a.NextAllocation)
+		switch {
+		case next == nil || next.DataIn.StateOf().Ended():
+			return nil, nil
+		case next.Terminal():
+			a = next
+		case mayTakeData(next):
+			return next, nil
+		default:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// mayTakeData reports whether a live allocation has not started yet, with data or without. A client that
+// reports no moves of data starts the allocation at once.
+func mayTakeData(a *Allocation) bool {
+	return a.DataIn.Pending() || a.DataIn == nil && a.ClientStatus != ClientRunning
+}
+
 // MovesData reports whether a replacement on another node gets the data of the group's allocations. The
 // group may be nil.
 func (g *TaskGroup) MovesData() bool { return g != nil && g.EphemeralDisk.Migrate }

@@ -296,7 +296,7 @@ func TestCopyData_turns(t *testing.T) {
 		must.False(c, leaves.waits())
 		must.Eq(c, datamove.Counts{Running: 1, Waiting: 2, Bytes: 4}, c.DataCopies())
 
-		reportMoves(c.fixture, 5, cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataGivenUp, Why: "no replacement came"})
+		reportMoves(c.fixture, 6, cluster.ClientPending, &cluster.DataMove{State: cluster.DataGivenUp, Peer: allocID(5), Why: "no room"}, nil)
 		c.answers(http.StatusOK, "the data")
 		<-first.answered
 		must.Eq(c, time.Minute, first.at.Sub(began))

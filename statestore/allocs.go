@@ -53,7 +53,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 		if r.VolumeHolds != nil {
 			holds = r.VolumeHolds.Bounded()
 		}
-		in, out := dataIn(a, r, at), dataOut(a, r, at)
+		in, out := dataIn(a, r, at), edits.dataOut(a, r, at)
 		if a.ClientStatus == r.ClientStatus && a.ClientDescription == r.ClientDescription && !verdict && states.Equal(a.TaskStates) &&
 			holds.Equal(a.VolumeHolds) && in.Equal(a.DataIn) && out.Equal(a.DataOut) {
 			continue
@@ -135,8 +135,12 @@ func (e *allocEdits) applyLate(a *cluster.Allocation, r cluster.AllocReport, at 
 		e.edit(a, a.ModifyTime).VolumeHolds = holds
 		a = e.row(a.ID)
 	}
-	if out := dataOut(a, r, at); !out.Equal(a.DataOut) {
-		e.edit(a, a.ModifyTime).DataOut = out
+	if out := e.dataOut(a, r, at); !out.Equal(a.DataOut) {
+		c := e.edit(a, a.ModifyTime)
+		c.DataOut = out
+		if out.State.Ended() {
+			c.AllocModifyIndex = e.rows.written.index // its client deletes the data when it has this
+		}
 	}
 }
 
@@ -169,15 +173,20 @@ func dataIn(a *cluster.Allocation, r cluster.AllocReport, at time.Time) *cluster
 }
 
 // dataOut returns the move out of an allocation after a report of its own client. The client may keep the
-// data when it ends the allocation, and give the data up later.
-func dataOut(a *cluster.Allocation, r cluster.AllocReport, at time.Time) *cluster.DataMove {
+// data when it ends the allocation, and give the data up later, unless a replacement waits for it.
+func (e *allocEdits) dataOut(a *cluster.Allocation, r cluster.AllocReport, at time.Time) *cluster.DataMove {
 	switch {
 	case r.DataOut == nil:
 		return a.DataOut
-	case a.DataOut == nil && r.DataOut.State == cluster.DataKept, a.DataOut.Kept() && r.DataOut.State == cluster.DataGivenUp:
+	case a.DataOut == nil && r.DataOut.State == cluster.DataKept:
 		return received(r.DataOut, at)
+	case !a.DataOut.Kept() || r.DataOut.State != cluster.DataGivenUp:
+		return a.DataOut
 	}
-	return a.DataOut
+	if taker, _ := cluster.DataTaker(a, e.row); taker != nil {
+		return a.DataOut
+	}
+	return received(r.DataOut, at)
 }
 
 // received returns a reported move as the state stores it: with a text of bounded length and the time of

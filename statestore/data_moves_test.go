@@ -89,13 +89,27 @@ func TestUpdateAllocsFromClient_whoseDataMayEnd(t *testing.T) {
 	})
 }
 
-// The client of the old node gives the data up when no replacement takes it.
+// The client of the old node gives the data up when no replacement waits for it. Bug: it did after an hour, although a
+// replacement waited for its turn.
 func TestUpdateAllocsFromClient_theOldClientGivesTheDataUp(t *testing.T) {
 	t.Parallel()
 	w := dataWorld(t)
 	w.data("old", "n1", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataCopied})
 	must.True(t, w.snap().Alloc("old").DataOut.Kept())
-	w.data("old", "n1", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataGivenUp, Why: "no replacement came for 1h"})
+	giveUp := func() {
+		w.data("old", "n1", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataGivenUp, Why: "no replacement came for 1h"})
+	}
+	w.data("first", "n2", cluster.ClientPending, &cluster.DataMove{State: cluster.DataWaiting, Peer: "old"}, nil)
+	giveUp()
+	must.True(t, w.snap().Alloc("old").DataOut.Kept(), must.Sprint("first waits"))
+	w.data("next", "n3", cluster.ClientPending, nil, nil)
+	w.data("first", "n2", cluster.ClientFailed, nil, nil)
+	giveUp()
+	must.True(t, w.snap().Alloc("old").DataOut.Kept(), must.Sprint("the client of next has not reported"))
+	before := w.snap().Alloc("old").AllocModifyIndex
+	w.data("next", "n3", cluster.ClientFailed, nil, nil)
+	giveUp()
+	must.Greater(t, before, w.snap().Alloc("old").AllocModifyIndex, must.Sprint("the client of the old node watches this index"))
 	must.Eq(t, &cluster.DataMove{State: cluster.DataGivenUp, Why: "no replacement came for 1h", EndedAt: w.now.UTC()}, w.snap().Alloc("old").DataOut)
 	w.data("old", "n1", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataKept})
 	must.Eq(t, cluster.DataGivenUp, w.snap().Alloc("old").DataOut.State)

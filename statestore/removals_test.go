@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// A deleted allocation is a removal if its client may still run it. A client has ended an
+// A deleted allocation is a removal if its client may still run it, or keeps its data. A client has ended an
 // allocation that it reported as complete or failed.
 func TestRemovedAt(t *testing.T) {
 	t.Parallel()
@@ -46,6 +46,14 @@ func TestRemovedAt(t *testing.T) {
 	last := w.snap().RemovedAt()
 	purge("batch")
 	must.Eq(t, last, w.snap().RemovedAt(), must.Sprint("a purge of ended allocations is no removal"))
+
+	moving := w.job(serviceJob("moving", 1))
+	w.place(moving, "n1", nil, "kept")
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfData) })
+	w.data("kept", "n1", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataKept})
+	purge("moving")
+	must.Greater(t, last, w.snap().RemovedAt(), must.Sprint("the client must delete the data"))
+	last = w.snap().RemovedAt()
 
 	w.job(serviceJob("other", 1))
 	w.write(func(x *statestore.Txn) {

@@ -55,7 +55,7 @@ func newRoster(d *drivers, records ...[]*client.Record) *roster {
 // for the allocation, which nothing writes to.
 func (r *roster) put(rec *client.Record) {
 	next := &rostered{job: rec.Alloc.JobKey(), ended: rec.Ended, changed: make(chan struct{})}
-	if out := rec.DataOut; out != nil && out.State == cluster.DataKept {
+	if out := rec.DataOut; out != nil && out.State == cluster.DataKept && !out.Lost {
 		next.kept = rec.Alloc
 	}
 	for i := range rec.Tasks {

@@ -28,32 +28,13 @@ func (s *Planner) awaitedData(n *cluster.Node) iter.Seq[*cluster.Allocation] {
 }
 
 // takerOf returns the replacement that may still take the data that the client of an allocation keeps, and
-// whether there is one or may be one later. A node that is down cannot send its data. A replacement that
-// has ended before it had the data leaves the data to the next one.
+// whether there is one or may be one later. A node that is down cannot send its data.
 func takerOf(v View, a *cluster.Allocation) (taker *cluster.Allocation, may bool) {
 	if n := v.Node(a.NodeID); n == nil || n.Status == cluster.NodeDown {
 		return nil, false
 	}
-	for range cluster.MaxFailedCopies {
-		if a.NextAllocation == "" {
-			return nil, mayGetReplacement(v, a)
-		}
-		next := v.Alloc(a.NextAllocation)
-		switch {
-		case next == nil || next.DataIn.StateOf().Ended():
-			return nil, false
-		case !next.Terminal():
-			return next, mayTakeData(next)
-		}
-		a = next
-	}
-	return nil, false
-}
-
-// mayTakeData reports whether a live allocation has not started yet, with data or without. A client that
-// reports no moves of data starts the allocation at once.
-func mayTakeData(a *cluster.Allocation) bool {
-	return a.DataIn.Pending() || a.DataIn == nil && a.ClientStatus != cluster.ClientRunning
+	taker, last := cluster.DataTaker(a, v.Alloc)
+	return taker, taker != nil || last != nil && mayGetReplacement(v, last)
 }
 
 // mayGetReplacement reports whether a scheduler may still place a replacement that takes the data of an
