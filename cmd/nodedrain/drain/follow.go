@@ -140,6 +140,14 @@ func (f *Follower) ended(n *wire.Node, record *wire.Drain) (events []event) {
 	return events
 }
 
+// NotCopied returns how many allocations had data that no replacement had when the drain ended.
+func (f *Follower) NotCopied() int {
+	if f.record == nil || f.record.DataNotCopied == nil {
+		return 0
+	}
+	return f.record.DataNotCopied.Count
+}
+
 // NotCopiedLines returns lines that name the allocations of an ended drain whose data no replacement had.
 func NotCopiedLines(record *wire.Drain) (lines []string) {
 	if record.DataNotCopied == nil {

@@ -40,6 +40,8 @@ const (
 	ExitVolumesLeft cli.ExitCode = 3
 	// ExitUnconfirmed comes before the others: tasks may run on the node.
 	ExitUnconfirmed cli.ExitCode = 4
+	// ExitNotCopied comes before that of volumes: a replacement may need the data of the node's disk.
+	ExitNotCopied cli.ExitCode = 5
 )
 
 // observation is the result of one read: a node, its allocations or its report, or the error that

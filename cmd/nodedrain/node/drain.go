@@ -39,7 +39,8 @@ func Drain() *cli.Command {
 `,
 		Exits: `
   0   The request succeeded. With a monitor: the drain has ended, and all allocations that
-      had to leave have stopped, with their volumes off the node. Nothing is unconfirmed.
+      had to leave have stopped, with their volumes off the node and the data of their
+      ephemeral disks copied if the job moves it. Nothing is unconfirmed.
   1   The request failed, or the user did not confirm it, or the drain's outcome is
       unknown: the node was deleted, or no server answered for 10 minutes. With -monitor
       also if the node does not drain and no record of a drain exists. If monitoring
@@ -48,8 +49,11 @@ func Drain() *cli.Command {
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
   4   The drain has ended, with any outcome, and nothing confirms the end of some
-      allocations: their tasks may still run. It replaces 0, 2 and 3, and 1 after the node
-      was deleted. Nomad's command exits with 0.
+      allocations: their tasks may still run. It replaces 0, 2, 3 and 5, and 1 after the
+      node was deleted. Nomad's command exits with 0.
+  5   The drain has ended and all allocations have stopped, but the data of some was given
+      up or not copied before the end. The lines "Data not copied" name them. It replaces
+      0 and 3. Nomad's command exits with 0.
   130 The monitor was interrupted. The drain continues.
   With -monitor, a drain that has ended has the same output and exit code as one that ends
   while it is monitored. Nomad's command exits with 0.
@@ -200,6 +204,11 @@ func (r *drainRequest) watch(follow drain.Follower, index uint64) error {
 	err := m.Run(r.c.Ctx)
 	if err == nil {
 		err = r.printVolumesLeft(m)
+	}
+	if n := m.Follow.NotCopied(); n > 0 && (err == nil || err == drain.ExitVolumesLeft) {
+		text := fmt.Sprintf("The data of %s on node %q was not copied when the drain ended", cli.Count(n, "allocation"), r.node.ID)
+		drain.Stamped(r.c.Out, time.Now(), text+": nodedrain alloc status"+r.c.SameServers()+" ALLOC shows why")
+		err = drain.ExitNotCopied
 	}
 	if err == cli.ExitInterrupted {
 		r.interrupted(m)
