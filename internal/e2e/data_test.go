@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,16 +87,8 @@ func TestNode_dataAndKills(t *testing.T) {
 		sum, _, _ = strings.Cut(sum, "\n")
 		must.Eq(t, strings.Join(ids, " "+sum+"\n")+" "+sum+"\n", dataFile(s, a, "ids"))
 
-		from, to := s.nodes[0], s.nodes[1]
-		if from.name != a.NodeName {
-			from, to = to, from
-		}
-		_, err := s.api.Nodes().UpdateDrain(a.NodeID, &api.DrainSpec{}, false, nil)
-		must.NoError(t, err)
-		var next string
-		s.await("the replacement", func() bool { next = allocOf(s, a.ID).NextAllocation; return next != "" })
 		least := 1 + random.Int64N(all/2)
-		s.servers.await("half of the copy", func() bool { return arrived(s, to, next) >= least })
+		from, to, next := halfWay(s, a, least)
 		victim := []string{"the old client", "the new client", "the server"}[kills%3]
 		switch victim {
 		case "the old client":
@@ -125,10 +118,28 @@ func TestNode_dataAndKills(t *testing.T) {
 			return err == nil && n.DrainStrategy == nil
 		})
 		copied(s, a)
-		_, err = s.api.Nodes().ToggleEligibility(a.NodeID, true, nil)
+		_, err := s.api.Nodes().ToggleEligibility(a.NodeID, true, nil)
 		must.NoError(t, err)
 	}
 	s.stopJob("web")
+}
+
+// halfWay drains the node of an allocation, and waits until so many bytes have arrived at its replacement.
+func halfWay(s *site, a *api.AllocationListStub, least int64) (from, to *realNode, replacement string) {
+	s.t.Helper()
+	_, err := s.api.Nodes().UpdateDrain(a.NodeID, &api.DrainSpec{}, false, nil)
+	must.NoError(s.t, err)
+	s.await("the replacement", func() bool { replacement = allocOf(s, a.ID).NextAllocation; return replacement != "" })
+	from, to = nodeNamed(s, a.NodeName), nodeNamed(s, allocOf(s, replacement).NodeName)
+	s.servers.await("a part of the copy", func() bool { return arrived(s, to, replacement) >= least })
+	return from, to, replacement
+}
+
+func nodeNamed(s *site, name string) *realNode {
+	s.t.Helper()
+	i := slices.IndexFunc(s.nodes, func(n *realNode) bool { return n.name == name })
+	must.NonNegative(s.t, i)
+	return s.nodes[i]
 }
 
 // arrived returns how many bytes have arrived for an allocation that no task sees yet.
@@ -154,19 +165,19 @@ func allocOf(s *site, id string) *wire.Allocation {
 	return &a
 }
 
-// dataFile returns a file of the ephemeral disk of an allocation.
+// dataDir returns the folder of the ephemeral disk that all tasks of an allocation share.
+func dataDir(s *site, a *api.AllocationListStub) string {
+	s.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(nodeNamed(s, a.NodeName).data, "*", a.ID, "alloc", "data"))
+	must.NoError(s.t, err)
+	must.Len(s.t, 1, paths)
+	return paths[0]
+}
+
+// dataFile returns a file in that folder.
 func dataFile(s *site, a *api.AllocationListStub, name string) string {
 	s.t.Helper()
-	for _, n := range s.nodes {
-		if n.name == a.NodeName {
-			paths, err := filepath.Glob(filepath.Join(n.data, "*", a.ID, "alloc", "data", name))
-			must.NoError(s.t, err)
-			must.Len(s.t, 1, paths)
-			text, err := os.ReadFile(paths[0])
-			must.NoError(s.t, err)
-			return string(text)
-		}
-	}
-	s.t.Fatalf("no node %s", a.NodeName)
-	return ""
+	text, err := os.ReadFile(filepath.Join(dataDir(s, a), name))
+	must.NoError(s.t, err)
+	return string(text)
 }
