@@ -276,6 +276,78 @@ func TestCopy_fullDisk(t *testing.T) {
 	must.ErrorIs(t, r.Receive(t.Context(), bytes.NewReader(send(t, from, datacopy.Position{}))), datacopy.ErrNoRoom)
 }
 
+// changing is a stream during which something else happens, once.
+type changing struct {
+	bytes.Buffer
+	change func()
+}
+
+func (c *changing) Write(p []byte) (int, error) {
+	if c.change != nil {
+		c.change()
+		c.change = nil
+	}
+	return c.Buffer.Write(p)
+}
+
+// A process that has survived the task writes its folder while it is read. What arrives is a mixture, from this folder
+// alone.
+func TestSend_changes(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	must.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	for name, c := range map[string]struct {
+		change func(dir string) error
+		// sizes are those of files that arrive.
+		sizes map[string]int64
+	}{
+		"a file grows": {change: func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "b"), make([]byte, 5<<20), 0o600)
+		}, sizes: map[string]int64{"b": 5 << 20}},
+		"the file that is read grows": {change: func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "a"), bytes.Repeat([]byte("x"), 5<<20), 0o600)
+		}, sizes: map[string]int64{"a": 3 << 20}},
+		"the file that is read is cut off": {change: func(dir string) error {
+			return os.Truncate(filepath.Join(dir, "a"), 1<<20)
+		}, sizes: map[string]int64{"a": 3 << 20, "c/d": 5}},
+		"a file goes": {change: func(dir string) error {
+			return os.Remove(filepath.Join(dir, "b"))
+		}, sizes: map[string]int64{"a": 3 << 20, "c/d": 5}},
+		"a link replaces a file": {change: func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "b")), os.Symlink(secret, filepath.Join(dir, "b")))
+		}, sizes: map[string]int64{"a": 3 << 20, "c/d": 5}},
+		"a link replaces a folder": {change: func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "c")), os.Symlink(filepath.Dir(secret), filepath.Join(dir, "c")))
+		}, sizes: map[string]int64{"a": 3 << 20, "b": 3}},
+		"a FIFO replaces a file": {change: func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "b")), unix.Mkfifo(filepath.Join(dir, "b"), 0o600))
+		}, sizes: map[string]int64{"a": 3 << 20, "c/d": 5}},
+		"a file is added before": {change: func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "Z"), []byte("late"), 0o600)
+		}, sizes: map[string]int64{"a": 3 << 20, "c/d": 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, dir := root(t)
+			write(t, dir, "a", 3<<20)
+			write(t, dir, "b", 3)
+			must.NoError(t, os.Mkdir(filepath.Join(dir, "c"), 0o700))
+			write(t, dir, "c/d", 5)
+			stream := &changing{change: func() { must.NoError(t, c.change(dir)) }}
+			must.NoError(t, datacopy.Send(t.Context(), stream, sources(from), datacopy.Position{}))
+			r, into := receiver(t, nil)
+			must.NoError(t, r.Receive(t.Context(), &stream.Buffer))
+			for name, size := range c.sizes {
+				info, err := os.Lstat(filepath.Join(into, name))
+				must.NoError(t, err)
+				must.Eq(t, size, info.Size())
+			}
+			for name, what := range describe(t, into) {
+				must.StrNotContains(t, what, fmt.Sprintf("%x", crc32.ChecksumIEEE([]byte("secret"))), must.Sprint(name))
+			}
+			onlyInside(t, into)
+		})
+	}
+}
+
 // Another file system that is mounted in the folder is left out and counted.
 func TestSend_mountPoint(t *testing.T) {
 	from, dir := root(t)

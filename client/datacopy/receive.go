@@ -171,7 +171,7 @@ func (r *Receiver) receive(ctx context.Context, stream io.Reader) error {
 			}
 		default:
 			if err := r.entry(h, archive); err != nil {
-				return fmt.Errorf("%q: %w", h.Name, err)
+				return fmt.Errorf("%w: %q", err, h.Name) // a text that is too long loses its end
 			}
 		}
 	}

@@ -123,7 +123,7 @@ func (s *sender) arrived(path string) bool { return comparePaths(path, s.from.Pa
 // folder sends the content of a folder.
 func (s *sender) folder(dir *os.Root, path string, depth int) error {
 	if depth > maxDepth {
-		return fmt.Errorf("%q: more than %d folders above it", path, maxDepth)
+		return fmt.Errorf("more than %d folders above %q", maxDepth, path)
 	}
 	names, err := readNames(dir)
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *sender) subfolder(dir *os.Root, name string, h *tar.Header, info fs.Fil
 	}
 	defer sub.Close()
 	if after, err := sub.Stat("."); err != nil || !os.SameFile(info, after) {
-		return errors.Join(fmt.Errorf("%q changed while it was opened", path), err)
+		return errors.Join(fmt.Errorf("changed while it was opened: %q", path), err)
 	}
 	return s.folder(sub, path, depth+1)
 }
@@ -252,7 +252,7 @@ func (s *sender) file(dir *os.Root, name string, h *tar.Header, info fs.FileInfo
 	}
 	defer file.Close()
 	if after, err := file.Stat(); err != nil || !os.SameFile(info, after) {
-		return errors.Join(fmt.Errorf("%q changed while it was opened", h.Name), err)
+		return errors.Join(fmt.Errorf("changed while it was opened: %q", h.Name), err)
 	}
 	if s.buffer == nil {
 		s.buffer = make([]byte, segment)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
@@ -223,12 +224,16 @@ func TestData_hostile(t *testing.T) {
 		send http.HandlerFunc
 		why  string
 	}{
-		"gone":               {responds(http.StatusGone, "the allocation is lost\n"), "the allocation is lost"},
-		"too large":          {entry(tar.Header{Name: "alloc/data/x", Typeflag: tar.TypeReg, Mode: 0o600}, strings.Repeat("x", 1<<20+1)), "larger than the limit"},
-		"another folder":     {entry(tar.Header{Name: "t/secrets/x", Typeflag: tar.TypeReg, Mode: 0o600}, "x"), "no folder that was requested"},
-		"above":              {entry(tar.Header{Name: "alloc/data/../../x", Typeflag: tar.TypeReg, Mode: 0o600}, "x"), "invalid"},
-		"absolute":           {entry(tar.Header{Name: "/etc/x", Typeflag: tar.TypeReg, Mode: 0o600}, "x"), "invalid"},
-		"a device":           {entry(tar.Header{Name: "alloc/data/x", Typeflag: tar.TypeChar, Mode: 0o600}, ""), "invalid"},
+		"gone":           {responds(http.StatusGone, "the allocation is lost\n"), "the allocation is lost"},
+		"too large":      {entry(tar.Header{Name: "alloc/data/x", Typeflag: tar.TypeReg, Mode: 0o600}, strings.Repeat("x", 1<<20+1)), "larger than the limit"},
+		"another folder": {entry(tar.Header{Name: "t/secrets/x", Typeflag: tar.TypeReg, Mode: 0o600}, "x"), "no folder that was requested"},
+		"above":          {entry(tar.Header{Name: "alloc/data/../../x", Typeflag: tar.TypeReg, Mode: 0o600}, "x"), "invalid"},
+		"absolute":       {entry(tar.Header{Name: "/etc/x", Typeflag: tar.TypeReg, Mode: 0o600}, "x"), "invalid"},
+		"a device":       {entry(tar.Header{Name: "alloc/data/x", Typeflag: tar.TypeChar, Mode: 0o600}, ""), "invalid"},
+		"more than announced": {entry(tar.Header{
+			Name: "alloc/data/x", Typeflag: tar.TypeReg, Mode: 0o600, PAXRecords: map[string]string{"NODEDRAIN.offset": "0", "NODEDRAIN.size": "2"},
+		}, "xxx"), "invalid"},
+		"a long name":        {entry(tar.Header{Name: "alloc/data/" + strings.Repeat("n", 256), Typeflag: tar.TypeReg, Mode: 0o600}, "x"), "invalid"},
 		"a link to a secret": {entry(tar.Header{Name: "alloc/data/x", Typeflag: tar.TypeLink, Linkname: "t/secrets/key"}, ""), "no folder that was requested"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,6 +252,29 @@ func TestData_hostile(t *testing.T) {
 			w.stop()
 		})
 	}
+}
+
+// The disk of the target has no room: the task starts without the data, and nothing is left of it.
+func TestData_noRoom(t *testing.T) {
+	t.Parallel()
+	source := newSource(t)
+	var small string
+	t.Cleanup(func() { _ = unix.Unmount(small, unix.MNT_DETACH) }) // after the cleanup of the target
+	target := newMoving(t, proxy(source.serve()))
+	small = target.config.DataDir
+	must.NoError(t, os.MkdirAll(small, 0o700))
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=32m,mode=700"); err != nil {
+		t.Skipf("SKIPPED: the test needs the right to mount: %v", err)
+	}
+	target.begin()
+	target.awaitMock()
+	target.give(2, target.disk("r", "p"))
+	must.StrContains(t, target.awaitData("r", cluster.DataGivenUp).Why, "the disk has no room for the data")
+	target.awaitStatus("r", cluster.ClientRunning)
+	must.False(t, exists(target.path("r", ".incoming")))
+	must.True(t, exists(source.path("p", "t/local/small")))
+	target.stop()
+	source.stop()
 }
 
 // Both allocations are on one node: no request is sent.
