@@ -96,7 +96,7 @@ func TestNode_dataAndKills(t *testing.T) {
 		case "the new client":
 			s.crash(to)
 		default:
-			s.crashServer()
+			crashServer(s)
 		}
 		n := arrived(s, to, next)
 		t.Logf("%s is killed when %d bytes of at least %d have arrived", victim, n, least)

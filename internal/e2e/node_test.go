@@ -142,7 +142,7 @@ func (s *site) beginServer() {
 }
 
 // crashServer kills the server.
-func (s *site) crashServer() {
+func crashServer(s *site) {
 	s.t.Helper()
 	must.NoError(s.t, s.server.Process.Kill())
 	_ = s.server.Wait() // the error is only that it was killed

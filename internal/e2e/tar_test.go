@@ -1,7 +1,8 @@
-package datacopy_test
+package e2e
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,13 +26,15 @@ func TestCopy_besideTar(t *testing.T) {
 	}
 	for _, size := range []struct{ files, bytes int }{{1, 1 << 30}, {200_000, 1 << 10}} {
 		t.Run(fmt.Sprintf("files=%d/bytes=%d", size.files, size.bytes), func(t *testing.T) {
-			from, dir := root(t)
+			from := inMemory(t)
+			dir, content := from.Name(), make([]byte, size.bytes)
+			_, _ = rand.NewChaCha8([32]byte{}).Read(content)
 			for i := range size.files {
 				folder := filepath.Join(dir, fmt.Sprint(i/1000))
 				if i%1000 == 0 {
 					must.NoError(t, os.MkdirAll(folder, 0o700))
 				}
-				write(t, folder, fmt.Sprint(i), size.bytes)
+				must.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprint(i)), content, 0o640))
 			}
 			// Twice: the memory of the machine and the heap are warm the second time.
 			for range 2 {
@@ -42,6 +45,20 @@ func TestCopy_besideTar(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inMemory opens a new folder. It is in memory where the machine has such a folder.
+func inMemory(t *testing.T) *os.Root {
+	t.Helper()
+	path, err := os.MkdirTemp("/dev/shm", "datacopy-test-")
+	if err != nil {
+		path = t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(path) })
+	r, err := os.OpenRoot(path)
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = r.Close() })
+	return r
 }
 
 // besideTar copies a folder with tar.
@@ -73,7 +90,7 @@ func throughPipe(t *testing.T, from *os.Root) (wall, cpu time.Duration) {
 		must.NoError(t, err)
 		sent := make(chan error, 1)
 		go func() {
-			err := datacopy.Send(t.Context(), out, sources(from), datacopy.Position{})
+			err := datacopy.Send(t.Context(), out, []datacopy.Source{{Name: "alloc/data", Root: from}}, datacopy.Position{})
 			_ = out.Close()
 			sent <- err
 		}()
