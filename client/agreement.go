@@ -21,8 +21,9 @@ type agreement struct {
 }
 
 // accepts reports whether the node obeys an answer. It does not obey an answer of another cluster than
-// that of its allocations, and an answer that is older than the last one. If nothing of its cluster is
-// left, the node joins the cluster of an answer with all its allocations.
+// that of its allocations, and changes that are older than the last answer. An older answer with all
+// allocations shows that the servers have lost entries, and the node obeys it. If nothing of its cluster
+// is left, the node joins the cluster of an answer with all its allocations.
 func (g *agreement) accepts(w Changes) bool {
 	logger := g.core.options.Logger
 	switch {
@@ -46,7 +47,11 @@ func (g *agreement) accepts(w Changes) bool {
 	g.note(false)
 	g.foreign.Succeeded(g.core.now.Wall)
 	if w.Index < g.index {
-		return false
+		if !w.All {
+			return false
+		}
+		logger.Warn("the servers have lost entries and continue from an older state: the client registers allocations that this state does not have, and stops them",
+			"index", w.Index, "before", g.index)
 	}
 	g.index = w.Index
 	return true

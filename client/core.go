@@ -227,15 +227,20 @@ func (c *Core) remove(a *allocRunner) {
 	c.visiting.removed(a)
 }
 
-// receive handles an answer of the servers. It ignores an answer of another cluster, and an answer
-// that is older than the last one: allocations that must run could be missing in them.
+// receive handles an answer of the servers. It ignores an answer of another cluster, and changes that
+// are older than the last answer: allocations that must run could be missing in them. An answer with all
+// allocations after the first one is of servers that do not have the state of the last answer. So they may
+// have an older registration too, and the facts are published again.
 func (c *Core) receive(w Changes) {
 	if !c.agreement.accepts(w) {
 		return
 	}
-	if !c.contacted {
+	switch {
+	case !c.contacted:
 		c.contacted = true
 		c.visiting.all()
+	case w.All:
+		c.publisher.noteUrgent()
 	}
 	if w.Version != 0 {
 		c.version = w.Version

@@ -197,13 +197,16 @@ type Process struct {
 
 // Changes is an answer of the servers: the allocations of the node.
 type Changes struct {
-	// ClusterID and Index identify the state of the servers that gave the answer.
+	// ClusterID, Index and History identify the state of the servers that gave the answer. History is empty
+	// if the servers do not have it.
 	ClusterID string
 	Index     uint64
+	History   string
 	// Version is the cluster version by which the servers answer, or zero if it is unknown.
 	Version cluster.Version
 	// Allocs are the allocations that the servers have changed since the last answer, or all
-	// allocations. All states that they are all allocations that are not client-terminal.
+	// allocations. All states that they are all allocations that are not client-terminal. The servers
+	// send them at the first request, and if they do not have the state of the last answer.
 	Allocs []*cluster.Allocation
 	All    bool
 	// Unreadable are other allocations like these, with fields that the client cannot read. The core

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -36,12 +37,62 @@ func TestUnlisted_untilItHasEnded(t *testing.T) {
 	n.run(time.Second)
 	must.Len(t, 1, n.live("web"))
 	for range 100 {
-		empty(n, "cluster-1")
+		n.index++
+		n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index, Complete: true})
 	}
 	n.run(time.Hour)
 	must.SliceEmpty(t, n.live(""))
 	must.Len(t, count+2, n.published, must.Sprint("the same set is published once"))
 	unlisted(n)
+}
+
+// Bug: the servers started from an older copy of their data. The client ignored all answers below its index, so
+// it registered nothing, and a drain was complete while it ran what the servers had lost.
+func TestUnlisted_afterALossOfTheServers(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer client.Changes
+		obeyed bool
+	}{
+		"older, with all allocations":  {client.Changes{All: true, Complete: true}, true},
+		"newer, with all allocations":  {client.Changes{Index: 1000, All: true, Complete: true}, true},
+		"older, with a list":           {client.Changes{Complete: true}, false},
+		"older, without a list":        {client.Changes{}, false},
+		"older and of another cluster": {client.Changes{ClusterID: "cluster-2", All: true, Complete: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newRunning(t, script{ignores: true}, time.Minute)
+			c.answer.ClusterID = cmp.Or(c.answer.ClusterID, "cluster-1")
+			n.core.Servers(c.answer)
+			n.run(time.Second)
+			must.Len(t, 1, n.live("web"))
+			must.EqOp(t, c.obeyed, !n.core.Foreign() && n.published[len(n.published)-1].Unlisted.Len() == 1)
+			n.run(time.Hour)
+			must.EqOp(t, c.obeyed, len(n.live("web")) == 0, must.Sprint("the client stops what the servers do not have"))
+		})
+	}
+}
+
+// The servers have lost the registration too. The client registers the same set again.
+func TestUnlisted_afterALossOfItsRegistration(t *testing.T) {
+	n := newRunning(t, script{ignores: true}, time.Minute)
+	empty(n, "cluster-1")
+	n.run(time.Second)
+	count := len(n.published)
+	empty(n, "cluster-1")
+	n.run(time.Second)
+	must.Len(t, count+1, n.published)
+	unlisted(n, "a")
+
+	n.core.Forgotten() // the servers have lost the node
+	n.index -= 2
+	empty(n, "cluster-1")
+	n.run(time.Second)
+	index := n.index
+	b := allocation("b", mainTask("web"))
+	n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: index + 1, Allocs: []*cluster.Allocation{b}})
+	n.run(time.Second)
+	must.Eq(t, []cluster.AllocID{"a"}, n.published[len(n.published)-1].Unlisted.Allocs)
+	must.EqOp(t, cluster.ClientRunning, n.status("b"), must.Sprint("the client obeys the servers"))
 }
 
 // The servers are a new cluster, which does not list what the old one placed.

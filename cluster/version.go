@@ -27,7 +27,7 @@ import (
 //	   that appends an event to a node. The status disconnected of nodes whose allocations are
 //	   awaited, and what the scheduler does when such a node returns. A purge that keeps the
 //	   allocations that may run, with its time
-//	9  the moves of the data of ephemeral disks
+//	9  the moves of the data of ephemeral disks. What identifies the history of a state
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -54,6 +54,9 @@ const VersionOfConfirmation Version = 8
 
 // VersionOfData is the first cluster version in which the data of ephemeral disks moves.
 const VersionOfData Version = 9
+
+// VersionOfHistory is the first cluster version in which a state identifies the entries that led to it.
+const VersionOfHistory Version = 9
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

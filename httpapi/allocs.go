@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -188,18 +189,24 @@ func listEvalAllocs(q *request) error {
 	})
 }
 
-// listNodeChanges answers GET /v1/node/{id}/allocations?changes={cluster}&index={index}: what the
-// servers have changed of a node's allocations since the index of an earlier answer of the cluster.
-// The node's client reads it. A reader waits for such a change; reports of the client are none.
+// listNodeChanges answers GET /v1/node/{id}/allocations?changes={cluster}&index={index}&history={history}:
+// what the servers have changed of a node's allocations since an earlier answer of the cluster. The
+// node's client reads it. A reader waits for such a change; reports of the client are none.
 //
 // The answer is complete if the server does not have the changes since then: for an index of
 // another cluster, and for one from before the snapshot from which the server was restored. This
-// includes all indexes from before an operator restored a saved state.
+// includes all indexes from before an operator restored a saved state. It is also complete if the
+// servers have lost the state of the earlier answer, because they started from an older copy of their
+// data. The index of that state may be above the present one, or below it.
 func listNodeChanges(q *request) error {
 	since, cluster := q.params.index, q.backend.Peers.Cluster()
 	known := since > 0 && q.URL.Query().Get("changes") == cluster
+	history, err := historyParam(q)
+	if err != nil {
+		return err
+	}
 	return q.read(func(s State) found {
-		c := changes{state: s, cluster: cluster, complete: !known || since < s.HistoryFrom()}
+		c := changes{state: s, cluster: cluster, complete: !known || !s.InHistory(since, history)}
 		c.read(q.nodeID(), since)
 		f := found{index: since, body: func() (any, error) { return c.answer(q), nil }}
 		if c.any() {
@@ -207,6 +214,19 @@ func listNodeChanges(q *request) error {
 		}
 		return f
 	})
+}
+
+// historyParam returns the history of the state that a reader of changes has, or zero. It is zero for a
+// stale read: this server may be behind the one that has answered before.
+func historyParam(q *request) (history uint64, err error) {
+	text := q.URL.Query().Get("history")
+	if text == "" || q.params.stale {
+		return 0, nil
+	}
+	if history, err = strconv.ParseUint(text, 16, 64); err != nil {
+		return 0, failure.Bad("Invalid history")
+	}
+	return history, nil
 }
 
 // changes are what a node's client has to receive of one state.
@@ -246,8 +266,12 @@ func (c *changes) answer(q *request) wire.AllocChanges {
 	index := max(1, c.state.Index())
 	q.indexHeader(index)
 	slices.Sort(c.live)
+	history := ""
+	if id := c.state.History(); id != 0 {
+		history = strconv.FormatUint(id, 16)
+	}
 	return wire.AllocChanges{
-		ClusterID: c.cluster, Index: index, Complete: c.complete,
+		ClusterID: c.cluster, Index: index, History: history, Complete: c.complete,
 		Allocs: wire.NewNodeAllocations(slices.Collect(byID(c.rows)), q.options.Region), Live: c.live,
 	}
 }

@@ -44,9 +44,12 @@ type State interface {
 	// Abandoned reports whether a snapshot was restored since. The rows of the restored state may have
 	// lower indexes than those of this one.
 	Abandoned() bool
-	// HistoryFrom is the index from which on the server has the history of the state, above those of
-	// all states that it replaced.
-	HistoryFrom() uint64
+	// History identifies the entries that led to this state, or is zero below cluster version 9. InHistory
+	// reports whether the server has the changes since the state with this index and History. For zero, the
+	// index must not be below that of the snapshot from which the server was restored. A query waits for
+	// neither.
+	History() uint64
+	InHistory(index, history uint64) bool
 	// RemovedAt is an index at or above that of the last entry that deleted an allocation that its client
 	// may still run, or zero. A query does not wait for it.
 	RemovedAt() uint64

@@ -33,6 +33,8 @@ type fixture struct {
 	mu sync.Mutex // guards the entries of the replica and what follows
 	// evals counts the evaluations.
 	evals int
+	// written counts the writes without a message.
+	written int
 	// servers are the raft configuration; the first leads.
 	servers []httpapi.Member
 	cluster string

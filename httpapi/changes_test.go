@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -26,11 +27,19 @@ func purge(w *fixture, id cluster.JobID) {
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.Index++
-	x := w.FSM.Store().Begin(w.Index)
+	x := begin(w)
 	err := x.DeleteJob(cluster.JobKey{Namespace: "default", ID: id}, true)
 	x.Commit()
 	must.NoError(w, err)
+}
+
+// begin begins a transaction without a message, as the next entry.
+func begin(w *fixture) *statestore.Txn {
+	w.Index++
+	x := w.FSM.Store().Begin(w.Index)
+	w.written++
+	statestore.Extend(x, []byte(fmt.Sprint("direct write ", w.written)))
+	return x
 }
 
 // changesPath is for the changes of the first node.
@@ -102,8 +111,7 @@ func (w *fixture) plan(stops []cluster.PlanStop, places ...*cluster.Allocation) 
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.Index++
-	x := w.FSM.Store().Begin(w.Index)
+	x := begin(w)
 	dropped, err := x.ApplyPlan(&cluster.Plan{At: w.Now(), Stops: stops, Places: places})
 	x.Commit()
 	must.NoError(w, err)
@@ -179,6 +187,74 @@ func TestChanges_complete(t *testing.T) {
 	})
 }
 
+// Bug: a server started from an older copy of its data. A client with a newer index waited for the lost
+// entries, and if the new ones had overtaken its index, it got only changes. So it did not register what the
+// servers had lost, and a drain was complete beside it.
+func TestChanges_lostStates(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		// lost and written are the numbers of entries that the servers have lost and written after it.
+		lost, written int
+		// edit changes the history that the client sends. stale permits the answer of any server.
+		edit     func(string) string
+		stale    string
+		complete bool
+	}{
+		"nothing":                    {},
+		"nothing, and later entries": {written: 3},
+		"one":                        {lost: 1, complete: true},
+		"one, and overtaken at once": {lost: 1, written: 1, complete: true},
+		"few, and overtaken":         {lost: 3, written: 5, complete: true},
+		"many":                       {lost: 50, written: 2, complete: true},
+		"of an older client":         {lost: 3, edit: func(string) string { return "" }},
+		"overtaken, of an older one": {lost: 3, written: 5, edit: func(string) string { return "" }},
+		"of a server that is behind": {lost: 3, stale: "&stale"},
+		"another history":            {edit: func(h string) string { return h[1:] }, complete: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
+				w.nodes(1)
+				write := func(n int) {
+					for range n {
+						begin(w).Commit()
+					}
+				}
+				saved := w.State()
+				write(c.lost)
+				first := decode[wire.AllocChanges](t, w.reads(h, changesPath).answer)
+				if c.lost > 0 {
+					w.Restore(saved)
+				}
+				write(c.written)
+				history := first.History
+				if c.edit != nil {
+					history = c.edit(history)
+				}
+				r := w.reads(h, at(changesPath+"c1", first.Index)+"&history="+history+"&wait=10s"+c.stale)
+				must.EqOp(t, !c.complete, r.waits())
+				<-r.answered
+				answer := decode[wire.AllocChanges](t, r.answer)
+				must.EqOp(t, c.complete, answer.Complete)
+				must.EqOp(t, w.State().Index(), answer.Index)
+
+				r = w.reads(h, at(changesPath+"c1", answer.Index)+"&wait=10s&history="+answer.History)
+				must.True(t, r.waits(), must.Sprint("the client has the new history"))
+				<-r.answered
+			})
+		})
+	}
+}
+
+// The history in a request is one of an answer.
+func TestChanges_invalidHistory(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	refused := request(t, "GET", w.serve(httpapi.Options{}).URL+changesPath+"c1&index=1&history=x", "")
+	must.Eq(t, 400, refused.code)
+	must.Eq(t, "Invalid history", refused.body)
+}
+
 // restoreAbove replaces the state by a saved one, as the restore of an operator does: with an index
 // above all that were used.
 func (w *fixture) restoreAbove(saved *statestore.Snapshot) {
@@ -227,13 +303,13 @@ func (w *fixture) full() {
 
 // Two clients of one node agree at all times on what must run and what must stop: one reads the whole
 // list each time, the other reads changes. Meanwhile jobs are placed, stopped and purged, ended
-// work is collected, servers start again from snapshots and are set back to a saved state, and the
-// client reports, starts again, and gets answers that are older than its reports.
+// work is collected, servers start again from snapshots and from older copies of their data, and are set
+// back to a saved state, and the client reports, starts again, and gets answers that are older than its reports.
 //
 //race:skip one request after the other
 func TestChanges_twin(t *testing.T) {
 	t.Parallel()
-	var lists, lost atomic.Int64
+	var lists, lost, copies, older atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range uint64(12) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -248,12 +324,16 @@ func TestChanges_twin(t *testing.T) {
 				w.agree()
 				must.Less(t, w.answers/2, w.complete)
 				lists.Add(int64(w.lists))
+				copies.Add(int64(w.copies))
+				older.Add(int64(w.older))
 				lost.Add(int64(w.lost))
 			})
 		}
 	})
 	must.Positive(t, lists.Load())
 	must.Positive(t, lost.Load())
+	must.Positive(t, older.Load())
+	must.Greater(t, older.Load(), copies.Load(), must.Sprint("entries overtook the index of the client"))
 }
 
 // twins are a cluster and the two clients of its first node.
@@ -267,6 +347,8 @@ type twins struct {
 	// placed counts the allocations, answers the answers, complete and lists those that were complete and
 	// those with a list of ids. lost counts the lost allocations in complete answers.
 	placed, answers, complete, lists, lost int
+	// copies counts the starts from older copies, and older the answers that were older than the one before.
+	copies, older int
 }
 
 func newTwins(t *testing.T, seed uint64) *twins {
@@ -281,6 +363,12 @@ func newTwins(t *testing.T, seed uint64) *twins {
 		func() { _, _ = w.writer().Collect(t.Context()) },
 		func() { w.Restore(w.State()) },
 		func() { w.saved = append(w.saved, w.State()) },
+		func() {
+			if w.IntN(4) == 0 {
+				w.Restore(w.saved[w.IntN(len(w.saved))])
+				w.copies++
+			}
+		},
 		func() {
 			if w.IntN(4) == 0 {
 				w.restoreAbove(w.saved[w.IntN(len(w.saved))])
@@ -396,7 +484,19 @@ func checkComplete(w *twins, answer client.Changes) {
 func (w *twins) lateAnswer() {
 	late := w.requestChanges()
 	w.report()
-	result.Of(w.changes.Merge(late)).OK(w)
+	w.merge(late)
+}
+
+// merge merges an answer. If the servers have lost a state that the client has, it returns false, and the next
+// answer has all allocations.
+func (w *twins) merge(c client.Changes) bool {
+	_, err := w.changes.Merge(c)
+	if errors.Is(err, client.ErrOlder) {
+		w.older++
+		return false
+	}
+	must.NoError(w, err)
+	return w.changes.Since() != client.Since{}
 }
 
 // row is what a client needs of an allocation.
@@ -413,7 +513,9 @@ func rowOf(a *cluster.Allocation) row {
 
 func (w *twins) agree() {
 	w.Helper()
-	result.Of(w.changes.Merge(w.requestChanges())).OK(w)
+	if !w.merge(w.requestChanges()) {
+		must.True(w, w.merge(w.requestChanges()))
+	}
 	found := map[cluster.AllocID]row{}
 	for _, a := range w.changes.All() {
 		found[a.ID] = rowOf(a)

@@ -63,7 +63,8 @@
 // The FSM reads the state and the entry and nothing else: no clock, no randomness, no order of a
 // map. So the same log gives the same state everywhere, and the proposer makes times and ids. Only
 // the ids of evaluations that a change requires are computed, from the entry's index and the job.
-// After each entry the index of the state is the entry's, even if the entry did nothing.
+// After each entry the index of the state is the entry's, even if the entry did nothing, and the
+// history of the state contains the bytes of the entry: see [statestore.Snapshot.History].
 //
 // # The cluster version
 //

@@ -130,7 +130,7 @@ func (f *FSM) ApplyEntry(index uint64, data []byte) (Response, error) {
 		return nil, fmt.Errorf("%w: index %d after %d", ErrBroken, index, before.Index())
 	}
 	applied := Applied{Index: index, Type: MessageType(data[0]), Message: message, Before: before}
-	applied.Response = f.write(store, index, applied.Type, message)
+	applied.Response = f.write(store, index, data, message)
 	applied.After = store.Snapshot()
 	if f.config.OnApply != nil {
 		f.config.OnApply(applied)
@@ -138,12 +138,14 @@ func (f *FSM) ApplyEntry(index uint64, data []byte) (Response, error) {
 	return applied.Response, nil
 }
 
-// write applies a message in one transaction. A nil message is skipped.
-func (f *FSM) write(store *statestore.Store, index uint64, t MessageType, m Message) Response {
+// write applies the message of an entry in one transaction. A nil message is skipped.
+func (f *FSM) write(store *statestore.Store, index uint64, entry []byte, m Message) Response {
 	txn := store.Begin(index)
 	defer func() { txn.Abort() }() // for a panic: after Commit it does nothing
 	if m == nil {
+		t := MessageType(entry[0])
 		f.config.Logger.Warn("skipped a raft entry of an unknown type", "index", index, "type", uint8(t))
+		statestore.Extend(txn, entry)
 		txn.Commit()
 		return Skipped{Type: t}
 	}
@@ -152,6 +154,7 @@ func (f *FSM) write(store *statestore.Store, index uint64, t MessageType, m Mess
 		txn.Abort()
 		txn = store.Begin(index)
 	}
+	statestore.Extend(txn, entry)
 	txn.Commit()
 	return response
 }

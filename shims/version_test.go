@@ -80,3 +80,50 @@ func TestVersion_ABarrierBehindAStoppedFSMIsUnknown(t *testing.T) {
 		must.ErrorIs(t, answer.Err, cluster.ErrVersion)
 	})
 }
+
+// Below cluster version 9 a state has no history. From the entry that raises the version on, servers have the
+// same history if and only if they have applied the same entries.
+func TestVersion_HistoriesBeginWithTheirVersion(t *testing.T) {
+	t.Parallel()
+	one := newHistory(t, shims.FSMConfig{})
+	one.apply(node("n1"), &shims.RaiseClusterVersion{Version: cluster.VersionOfHistory - 1}, node("n2"))
+	must.Zero(t, one.state().History())
+	must.StrNotContains(t, dump(t, one.fsm), "History")
+	before := persist(t, one.fsm)
+	one.apply(&shims.RaiseClusterVersion{Version: cluster.VersionOfHistory})
+	must.NonZero(t, one.state().History())
+
+	for name, c := range map[string]struct {
+		refused, skipped bool
+		node             cluster.NodeID
+		equal            bool
+	}{
+		"the same":         {node: "n3", equal: true},
+		"another":          {node: "n4"},
+		"a refused entry":  {node: "n3", refused: true},
+		"an unknown entry": {node: "n3", skipped: true},
+	} {
+		same, other := newHistory(t, shims.FSMConfig{}), newHistory(t, shims.FSMConfig{})
+		for _, h := range []*history{same, other} {
+			restore(t, h.fsm, before)
+			h.next = one.next - 1
+			h.apply(&shims.RaiseClusterVersion{Version: cluster.VersionOfHistory})
+			must.Eq(t, one.state().History(), h.state().History())
+		}
+		same.apply(&shims.EvalUpdate{}, node("n3"))
+		switch {
+		case c.refused:
+			_, refused := other.apply(&shims.NodeUpdateStatus{Node: "n9", Status: cluster.NodeReady}).(shims.Refused)
+			must.True(t, refused)
+		case c.skipped:
+			_, err := other.fsm.ApplyEntry(other.next, []byte{byte(shims.IgnorableFlag | 5), 1})
+			must.NoError(t, err)
+			other.next++
+		default:
+			other.apply(&shims.EvalUpdate{})
+		}
+		other.apply(node(c.node))
+		must.EqOp(t, c.equal, same.state().History() == other.state().History(), must.Sprint(name))
+		must.True(t, same.state().InHistory(one.state().Index(), one.state().History()))
+	}
+}

@@ -177,3 +177,13 @@ func (s *Store) Account(entries [][]cluster.AllocID) (keep func(entry int)) {
 		t.rows.txn.Commit()
 	}
 }
+
+// MaxMoments is the number of states that a history has at least.
+const MaxMoments = maxMoments
+
+// AddMoments adds states to the history of the store, at the indexes from first on, without writing them.
+func (s *Store) AddMoments(first uint64, n int) {
+	for i := range uint64(n) {
+		s.history.add(moment{first + i, first + i})
+	}
+}

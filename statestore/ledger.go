@@ -119,6 +119,8 @@ type counters struct {
 	Claims  uint64 `codec:",omitempty"`
 	// Records counts the records of ended drains.
 	Records uint64
+	// History identifies the entries up to this state. It stays zero below cluster version 9.
+	History uint64 `codec:",omitempty"`
 }
 
 // The persisted names of the counters that belong to no table. Restore counts the records
@@ -126,6 +128,7 @@ type counters struct {
 const (
 	counterEntry    = "entry"
 	counterCapacity = "capacity"
+	counterHistory  = "history"
 )
 
 // counter is one of the counters as it is persisted.
@@ -138,7 +141,7 @@ func counterKey(c *counter) key { return idKey(c.Key) }
 
 // persistedCounters are the persisted names of all counters, sorted.
 func persistedCounters() []string {
-	return []string{TableAllocs, counterCapacity, TableClaims, TableDrains, counterEntry, TableEvals, TableJobs, TableNodes, TableVolumes}
+	return []string{TableAllocs, counterCapacity, TableClaims, TableDrains, counterEntry, TableEvals, counterHistory, TableJobs, TableNodes, TableVolumes}
 }
 
 // named returns the counter that is persisted under the name, or nil.
@@ -148,6 +151,8 @@ func (c *counters) named(name string) *uint64 {
 		return &c.Entry
 	case counterCapacity:
 		return &c.Capacity
+	case counterHistory:
+		return &c.History
 	}
 	return c.of(name)
 }

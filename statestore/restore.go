@@ -34,7 +34,8 @@ func Restore(r io.Reader) (*Store, error) {
 		return nil, fmt.Errorf("restoring the state: %w", err)
 	}
 	t.Commit()
-	s.removals.from = s.Snapshot().Index()
+	state := s.Snapshot()
+	s.history.begin(moment{state.Index(), state.History()})
 	return s, nil
 }
 

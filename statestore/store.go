@@ -54,7 +54,8 @@ type Store struct {
 	// spare is memory for the changes of the next transaction, or nil.
 	spare atomic.Pointer[changes]
 
-	// removals belong to the store. A snapshot of it shows the newest ones.
+	// history and removals belong to the store. A snapshot of it shows the newest ones.
+	history  *history
 	removals *removals
 
 	// abandoned is closed when the store has been replaced.
@@ -68,7 +69,9 @@ func New() *Store {
 	if err != nil {
 		panic("statestore: broken schema: " + err.Error())
 	}
-	s := &Store{db: db, draining: make(drainingNodes), removals: new(removals), abandoned: make(chan struct{})}
+	s := &Store{
+		db: db, draining: make(drainingNodes), history: &history{states: []moment{{}}}, removals: new(removals), abandoned: make(chan struct{}),
+	}
 	txn := db.Txn(true)
 	(&rowWrites{&tables{txn: txn}}).insert(tableLedger, &counters{})
 	txn.Commit()
@@ -86,7 +89,7 @@ func (s *Store) Snapshot() *Snapshot {
 func (s *Store) snapshot() *Snapshot {
 	t := &tables{txn: s.db.Txn(false)}
 	t.counters = first[counters](t, tableLedger, indexID, countersKey())
-	return &Snapshot{stateOf(t), s.removals, s.abandoned}
+	return &Snapshot{stateOf(t), s.history, s.removals, s.abandoned}
 }
 
 // commit makes a transaction's writes the newest state, and wakes feeds. It updates the draining
@@ -100,8 +103,9 @@ func (s *Store) commit(t *Txn) {
 	if t.rows.written.removed {
 		s.removals.newest.Store(t.rows.written.index) // before the state that lacks the rows
 	}
+	s.history.add(moment{t.rows.counters.Entry, t.rows.counters.History}) // before a reader can have the state
 	t.rows.txn.Commit()
-	s.newest.Store(&Snapshot{stateOf(&tables{txn: s.db.Txn(false), counters: t.rows.counters}), s.removals, s.abandoned})
+	s.newest.Store(&Snapshot{stateOf(&tables{txn: s.db.Txn(false), counters: t.rows.counters}), s.history, s.removals, s.abandoned})
 	s.feeds.publish(c)
 	s.giveBack(t)
 }
@@ -163,7 +167,11 @@ func (s *Store) Blocking(ctx context.Context, minIndex uint64, query func(*Snaps
 func (s *Store) Advance(index uint64, v cluster.Version) {
 	t := s.Begin(index)
 	t.RaiseClusterVersion(v)
+	Extend(t, nil)
 	for _, name := range persistedCounters() {
+		if name == counterHistory {
+			continue // no index
+		}
 		if (name == TableVolumes || name == TableClaims) && versionIn(t.rows.tables) < cluster.VersionOfVolumes {
 			continue // older servers do not have these tables
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 )
@@ -113,11 +114,11 @@ func TestHTTPServers_changesWithClaims(t *testing.T) {
 	t.Parallel()
 	s := newClaimed(t)
 	s.claim.CreateIndex = 5
-	w, err := s.Changes(t.Context(), "c", 6)
+	w, err := s.Changes(t.Context(), api.Since{ClusterID: "c", Index: 6})
 	must.NoError(t, err)
 	must.SliceEmpty(t, w.Claims)
 	s.live = []string{"b"}
-	w, err = s.Changes(t.Context(), "c", 6)
+	w, err = s.Changes(t.Context(), api.Since{ClusterID: "c", Index: 6})
 	must.NoError(t, err)
 	must.True(t, w.Complete)
 	must.Eq(t, []*cluster.VolumeClaim{s.claim}, w.Claims)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 )
 
@@ -25,10 +26,10 @@ type Servers interface {
 	// [presence.ErrNotRegistered] if the node is not registered.
 	Register(ctx context.Context, n *cluster.Node) (ttl time.Duration, err error)
 	Heartbeat(ctx context.Context) (ttl time.Duration, err error)
-	// Changes returns the node's allocations that the servers have changed since the answer with
-	// this cluster and index. It waits for a change, up to a time that the implementation chooses.
-	// With index zero it returns all allocations.
-	Changes(ctx context.Context, clusterID string, index uint64) (client.Changes, error)
+	// Changes returns the node's allocations that the servers have changed since an answer. It waits for
+	// a change, up to a time that the implementation chooses. For the zero value it returns all
+	// allocations.
+	Changes(ctx context.Context, since api.Since) (client.Changes, error)
 	// Report reports the node's allocations.
 	Report(ctx context.Context, reports []cluster.AllocReport) error
 	// OpenSession opens a session with a server, for requests of the servers to the node. After an
@@ -284,21 +285,20 @@ func (c *contact) listen(ctx context.Context) {
 	case <-ctx.Done():
 	case <-c.registered:
 	}
-	var clusterID string
-	var index uint64
+	var since api.Since
 	var backoff presence.Backoff
 	random := newRandom()
 	for ctx.Err() == nil {
 		if c.foreign() {
 			// The node may join the other cluster later, and then needs all its allocations.
 			pause(ctx, foreignInterval, nil)
-			clusterID, index = "", 0
+			since = api.Since{}
 		}
 		request, end, all := c.beginRequest(ctx)
 		if all {
-			clusterID, index = "", 0
+			since = api.Since{}
 		}
-		w, err := c.servers.Changes(request, clusterID, index)
+		w, err := c.servers.Changes(request, since)
 		ended := request.Err() != nil && ctx.Err() == nil
 		end()
 		if err == nil && w.ClusterID == "" {
@@ -314,7 +314,7 @@ func (c *contact) listen(ctx context.Context) {
 		}
 		backoff.Reset()
 		c.failures.succeeded(changesRequest)
-		clusterID, index = w.ClusterID, w.Index
+		since = api.Since{ClusterID: w.ClusterID, Index: w.Index, History: w.History}
 		c.receive(w)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 )
 
@@ -34,18 +35,13 @@ type scripted struct {
 	accepted   bool  // whether the node is registered
 	registered []*cluster.Node
 	heartbeats []time.Time
-	changes    []since
+	changes    []api.Since
 	answers    []client.Changes                        // the answers to the next requests for changes
 	feed       chan client.Changes                     // the answers after those, or nil
 	reported   map[cluster.AllocID]cluster.AllocReport // the newest
 	changed    chan struct{}                           // capacity 1, or nil: the servers received something
 	reports    int
 	anonymous  bool
-}
-
-type since struct {
-	cluster string
-	index   uint64
 }
 
 func (s *scripted) answer(ctx context.Context) error {
@@ -86,10 +82,10 @@ func (s *scripted) Heartbeat(ctx context.Context) (time.Duration, error) {
 	return s.ttl, nil
 }
 
-func (s *scripted) Changes(ctx context.Context, clusterID string, index uint64) (client.Changes, error) {
+func (s *scripted) Changes(ctx context.Context, from api.Since) (client.Changes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.changes = append(s.changes, since{clusterID, index})
+	s.changes = append(s.changes, from)
 	if err := s.answer(ctx); err != nil {
 		return client.Changes{}, err
 	}
@@ -282,12 +278,12 @@ func TestContact_keepAlive(t *testing.T) {
 	})
 }
 
-// Each request contains the cluster and the index of the last answer. An answer without a cluster
+// Each request contains the cluster, the index and the history of the last answer. An answer without a cluster
 // is ignored.
 func TestContact_listen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{ttl: 30 * time.Second, answers: []client.Changes{{ClusterID: "c", Index: 7}, {Index: 9}, {ClusterID: "c", Index: 8}}}
+		s := &scripted{ttl: 30 * time.Second, answers: []client.Changes{{ClusterID: "c", Index: 7, History: "h7"}, {Index: 9}, {ClusterID: "c", Index: 8}}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		var got []uint64
 		c.receive = func(w client.Changes) { got = append(got, w.Index) }
@@ -300,7 +296,7 @@ func TestContact_listen(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		must.Eq(t, []uint64{7, 8}, got)
-		must.Eq(t, []since{{"", 0}, {"c", 7}, {"c", 7}, {"c", 8}}, s.changes)
+		must.Eq(t, []api.Since{{}, {ClusterID: "c", Index: 7, History: "h7"}, {ClusterID: "c", Index: 7, History: "h7"}, {ClusterID: "c", Index: 8}}, s.changes)
 		cancel()
 		running.Wait()
 	})
@@ -321,7 +317,7 @@ func TestContact_forgotten(t *testing.T) {
 		s.pass(11 * time.Second)
 		must.Len(t, 2, s.registered)
 		must.Eq(t, all, s.registered[1].Unlisted)
-		must.Eq(t, []since{{"", 0}, {"c", 7}, {"", 0}}, s.changes, must.Sprint("the client reads all allocations"))
+		must.Eq(t, []api.Since{{}, {ClusterID: "c", Index: 7}, {}}, s.changes, must.Sprint("the client reads all allocations"))
 
 		c.forgotten = func() {} // a core that does not step
 		s.set(func() { s.accepted = false })
@@ -343,9 +339,9 @@ func TestContact_foreign(t *testing.T) {
 		c.foreign = func() bool { return answers.Load() > 0 && answers.Load() < 4 }
 		defer c.run(t, true)()
 		s.pass(65 * time.Second)
-		must.Eq(t, []since{{"", 0}, {"", 0}, {"", 0}}, s.changes)
+		must.Eq(t, []api.Since{{}, {}, {}}, s.changes)
 		s.pass(time.Minute)
-		must.Eq(t, []since{{"", 0}, {"", 0}, {"", 0}, {"", 0}, {"other", 7}}, s.changes)
+		must.Eq(t, []api.Since{{}, {}, {}, {}, {ClusterID: "other", Index: 7}}, s.changes)
 	})
 }
 
@@ -492,15 +488,15 @@ func TestContact_changesAfterTheRegistration(t *testing.T) {
 // refusingChanges are test servers that refuse requests for changes of an unknown node.
 type refusingChanges struct{ scripted }
 
-func (r *refusingChanges) Changes(ctx context.Context, clusterID string, index uint64) (client.Changes, error) {
+func (r *refusingChanges) Changes(ctx context.Context, from api.Since) (client.Changes, error) {
 	r.mu.Lock()
 	accepted := r.accepted
 	if !accepted {
-		r.changes = append(r.changes, since{clusterID, index})
+		r.changes = append(r.changes, from)
 	}
 	r.mu.Unlock()
 	if !accepted {
 		return client.Changes{}, errors.New("403 (ACL token not found)")
 	}
-	return r.scripted.Changes(ctx, clusterID, index)
+	return r.scripted.Changes(ctx, from)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	api "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/session"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
@@ -184,8 +185,8 @@ func (*lastServers) Register(context.Context, *cluster.Node) (time.Duration, err
 func (*lastServers) Heartbeat(context.Context) (time.Duration, error) { return time.Minute, nil }
 
 // Changes implements [Servers].
-func (s *lastServers) Changes(ctx context.Context, _ string, index uint64) (client.Changes, error) {
-	if index > 0 {
+func (s *lastServers) Changes(ctx context.Context, since api.Since) (client.Changes, error) {
+	if since.Index > 0 {
 		<-ctx.Done()
 		return client.Changes{}, context.Cause(ctx)
 	}

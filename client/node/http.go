@@ -147,11 +147,11 @@ func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err err
 }
 
 // Changes implements [Servers].
-func (s *httpServers) Changes(ctx context.Context, clusterID string, index uint64) (w client.Changes, err error) {
+func (s *httpServers) Changes(ctx context.Context, since api.Since) (w client.Changes, err error) {
 	ctx, cancel := context.WithTimeout(ctx, changesTimeout)
 	defer cancel()
 	err = s.send(func(one httpServer) error {
-		c, err := one.self.Changes(ctx, api.Since{ClusterID: clusterID, Index: index}, changesWait)
+		c, err := one.self.Changes(ctx, since, changesWait)
 		w = changesOf(c)
 		w.Version = cluster.Version(s.registeredIn.Load())
 		if err == nil && w.Complete {
@@ -178,7 +178,9 @@ func (s httpServer) claims(ctx context.Context) (claims []*cluster.VolumeClaim, 
 
 // changesOf converts an answer for the core.
 func changesOf(c api.Changes) client.Changes {
-	w := client.Changes{ClusterID: c.ClusterID, Index: c.Index, Allocs: c.Allocs, All: c.Complete, Known: c.Live, Complete: c.Live != nil, Nameless: c.Nameless}
+	w := client.Changes{
+		ClusterID: c.ClusterID, Index: c.Index, History: c.History, Allocs: c.Allocs, All: c.Complete, Known: c.Live, Complete: c.Live != nil, Nameless: c.Nameless,
+	}
 	for _, u := range c.Unreadable {
 		w.Unreadable = append(w.Unreadable, client.Unreadable(u))
 	}

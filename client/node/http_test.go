@@ -259,7 +259,7 @@ func TestHTTPServers_RegisterAgainInANewerClusterVersion(t *testing.T) {
 
 func TestChangesOf(t *testing.T) {
 	t.Parallel()
-	since := api.Since{ClusterID: "c", Index: 7}
+	since := api.Since{ClusterID: "c", Index: 7, History: "h7"}
 	for name, c := range map[string]struct {
 		live     []cluster.AllocID
 		expected client.Changes
@@ -269,7 +269,7 @@ func TestChangesOf(t *testing.T) {
 		"nothing lives":      {[]cluster.AllocID{}, client.Changes{Complete: true, Known: []cluster.AllocID{}}},
 	} {
 		allocs := []*cluster.Allocation{{ID: "a"}}
-		c.expected.ClusterID, c.expected.Index, c.expected.Allocs = "c", 7, allocs
+		c.expected.ClusterID, c.expected.Index, c.expected.History, c.expected.Allocs = "c", 7, "h7", allocs
 		c.expected.Unreadable, c.expected.Nameless = []client.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, []string{"allocation 2"}
 		answer := api.Changes{
 			Since: since, Allocs: allocs, Live: c.live, Unreadable: []api.Unreadable{{Alloc: allocs[0], Reason: "deep"}}, Nameless: []string{"allocation 2"},

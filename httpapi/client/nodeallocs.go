@@ -15,7 +15,7 @@ import (
 var ErrOtherCluster = errors.New("the servers belong to another cluster")
 
 // ErrOlder means that an answer is older than those before: the server lacks writes that another one
-// has shown. Repeat the request later.
+// has shown. Repeat the request later. If the next answer is as old, the servers have lost these writes.
 var ErrOlder = errors.New("the state of the server is older than one that was read before")
 
 // NodeAllocs holds the allocations of a node that are not client-terminal, as its client has them
@@ -30,6 +30,9 @@ type NodeAllocs struct {
 	rows map[cluster.AllocID]*cluster.Allocation
 	// reported are the reports that the newest merged state may lack.
 	reported map[cluster.AllocID]reported
+	// replaced: the servers may have lost the state of the rows, so a row of theirs with the same indexes may
+	// be another one.
+	replaced bool
 	// unreadable are allocations without a row, which the client must report as failed.
 	unreadable map[cluster.AllocID]Unreadable
 }
@@ -53,26 +56,37 @@ func (n *NodeAllocs) All() []*cluster.Allocation {
 // allocation that All no longer returns has ended, or must be stopped. Only a change that names it, or
 // an answer of the same cluster that is not older than those before, removes one. If All is empty, an
 // answer with all allocations may be of another cluster. The error wraps [ErrOtherCluster] or
-// [ErrOlder], and then only Since has changed: the next request is for all.
+// [ErrOlder], and then only Since has changed: the next request is for all. So it is without an error
+// if the servers may have lost reports of this client.
 func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
 	since := n.known
 	n.known = Since{}
 	named := c.ClusterID != ""
+	lost := named && c.Complete && since.Index > 0 && since.ClusterID == c.ClusterID
 	switch {
 	case named && n.newest.ClusterID != "" && c.ClusterID != n.newest.ClusterID && c.Complete && len(n.rows) == 0:
 		n.reported = nil // nothing of the other cluster is left
 	case named && n.newest.ClusterID != "" && c.ClusterID != n.newest.ClusterID:
 		return false, fmt.Errorf("%w: %s, before %s", ErrOtherCluster, c.ClusterID, n.newest.ClusterID)
 	case named && c.Index < n.newest.Index:
-		return false, fmt.Errorf("%w: index %d, before %d", ErrOlder, c.Index, n.newest.Index)
+		err = fmt.Errorf("%w: index %d, before %d", ErrOlder, c.Index, n.newest.Index)
+		if c.Complete {
+			n.newest.Index, n.reported, n.replaced = 0, nil, true
+		}
+		return false, err
 	case !c.Complete && (since.Index == 0 || since.ClusterID != c.ClusterID):
 		return false, errors.New("the answer has only changes, but the request was for all allocations")
+	}
+	maps.DeleteFunc(n.reported, func(_ cluster.AllocID, r reported) bool { return r.index <= c.Index })
+	n.replaced = n.replaced || lost
+	if lost && len(n.reported) > 0 {
+		n.reported = nil
+		return false, nil
 	}
 	n.known = c.Since
 	if named {
 		n.newest = c.Since
 	}
-	maps.DeleteFunc(n.reported, func(_ cluster.AllocID, r reported) bool { return r.index <= c.Index })
 	if n.rows == nil {
 		n.rows = make(map[cluster.AllocID]*cluster.Allocation)
 	}
@@ -82,6 +96,7 @@ func (n *NodeAllocs) Merge(c Changes) (changed bool, err error) {
 	for _, u := range c.Unreadable {
 		changed = n.setUnreadable(u) || changed
 	}
+	n.replaced = n.replaced && !c.Complete
 	return n.keep(c.Live) || changed, nil
 }
 
@@ -136,7 +151,7 @@ func (n *NodeAllocs) set(a *cluster.Allocation) (changed bool) {
 		delete(n.rows, a.ID)
 		return before != nil
 	}
-	if before != nil && before.AllocModifyIndex == a.AllocModifyIndex && before.ModifyIndex == a.ModifyIndex {
+	if !n.replaced && before != nil && before.AllocModifyIndex == a.AllocModifyIndex && before.ModifyIndex == a.ModifyIndex {
 		return false
 	}
 	n.rows[a.ID] = a

@@ -88,6 +88,45 @@ func TestNodeAllocs_keeps(t *testing.T) {
 	must.Eq(t, []cluster.AllocID{"b"}, held(&n))
 }
 
+// Bug: the servers started from an older copy of their data, and every answer was older than the client's. One
+// such answer stops nothing; the next one is taken in. Rows of the lost state have indexes that are used again.
+func TestNodeAllocs_afterALossOfTheServers(t *testing.T) {
+	t.Parallel()
+	state := func(index uint64, history string) client.Since {
+		return client.Since{ClusterID: "c", Index: index, History: history}
+	}
+	begin := func() *client.NodeAllocs {
+		n := new(client.NodeAllocs)
+		merged(t, n, all(state(9, "x"), alloc("a", 7, cluster.ClientRunning), alloc("lost", 9, cluster.ClientRunning)))
+		n.Reported([]cluster.AllocReport{{Alloc: "a", ClientStatus: cluster.ClientComplete}}, 12)
+		must.Eq(t, []cluster.AllocID{"lost"}, held(n))
+		must.Eq(t, state(9, "x"), n.Since())
+		return n
+	}
+	n := begin()
+	for range 2 {
+		_, err := n.Merge(client.Changes{Since: state(8, "y"), Live: []cluster.AllocID{}})
+		must.ErrorIs(t, err, client.ErrOlder, must.Sprint("some allocations may be missing in the answer"))
+	}
+	_, err := n.Merge(all(state(8, "y"), alloc("a", 7, cluster.ClientRunning)))
+	must.ErrorIs(t, err, client.ErrOlder)
+	must.Eq(t, []cluster.AllocID{"lost"}, held(n))
+	must.Eq(t, client.Since{}, n.Since())
+	must.True(t, merged(t, n, all(state(8, "y"), alloc("a", 7, cluster.ClientRunning))))
+	must.Eq(t, []cluster.AllocID{"a"}, held(n), must.Sprint("the servers have lost its report"))
+
+	n = begin()
+	changed, err := n.Merge(all(state(10, "y"), alloc("a", 7, cluster.ClientRunning)))
+	must.NoError(t, err)
+	must.False(t, changed)
+	must.Eq(t, []cluster.AllocID{"lost"}, held(n))
+	must.Eq(t, client.Since{}, n.Since(), must.Sprint("the answer may be older than the report"))
+	other := alloc("lost", 9, cluster.ClientRunning)
+	must.True(t, merged(t, n, all(state(10, "y"), alloc("a", 7, cluster.ClientRunning), other)))
+	must.Eq(t, []cluster.AllocID{"a", "lost"}, held(n))
+	must.True(t, other == n.All()[1])
+}
+
 // A node without allocations joins another cluster with an answer that has all its allocations, also if
 // the index of that cluster is lower.
 func TestNodeAllocs_joinsTheNextCluster(t *testing.T) {

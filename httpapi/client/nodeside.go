@@ -47,6 +47,9 @@ func (s NodeSide) ReportAllocs(ctx context.Context, reports []cluster.AllocRepor
 type Since struct {
 	ClusterID string
 	Index     uint64
+	// History distinguishes the state from another one with the same index: servers that start from an
+	// older copy of their data use indexes again. It is empty below cluster version 9.
+	History string
 }
 
 // Changes are what the servers have changed of a node's allocations. [NodeAllocs.Merge] merges them
@@ -82,10 +85,14 @@ type Unreadable struct {
 // Changes reads what the servers have changed of the node's allocations since a state, and waits for a
 // change, for at most wait. Reports of the client are no change. Without a known state it reads all
 // allocations, and does not wait. The answer is complete, too, if the servers do not have the changes since
-// that state: for example because an older state was restored.
+// that state: for example because an older state was restored, or because they have lost it. The index of
+// such an answer may be lower.
 func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) (Changes, error) {
 	values := Query{Index: since.Index, Wait: wait}.values()
 	values.Set("changes", since.ClusterID)
+	if since.History != "" {
+		values.Set("history", since.History)
+	}
 	text, answer, err := read(ctx, s.client, nodePath(string(s.id), "/allocations"), values)
 	if err != nil {
 		return Changes{}, err
@@ -94,7 +101,7 @@ func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) 
 	if err != nil {
 		return Changes{}, fmt.Errorf("reading the changes of the node's allocations: %w", err)
 	}
-	c := Changes{Since: Since{w.ClusterID, max(w.Index, answer.Index)}, Complete: w.Complete, Nameless: w.Nameless}
+	c := Changes{Since: Since{w.ClusterID, max(w.Index, answer.Index), w.History}, Complete: w.Complete, Nameless: w.Nameless}
 	var ids []cluster.AllocID
 	for _, one := range w.Allocs {
 		ids = append(ids, cluster.AllocID(one.ID))

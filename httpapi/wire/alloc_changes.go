@@ -14,8 +14,10 @@ import (
 type AllocChanges struct {
 	// ClusterID is the id of the cluster, or empty if the server does not have it.
 	ClusterID string
-	// Index is that of the state. The next request names it.
-	Index uint64
+	// Index and History identify the state. The next request names them. History is empty below cluster
+	// version 9, and from a server of an older release.
+	Index   uint64
+	History string `json:",omitzero"`
 	// Complete means that Allocs are all allocations of the node that are not client-terminal, the lost ones
 	// whose end nothing confirms, and ended ones whose data the client keeps. Otherwise they are those that the
 	// servers have changed since the index of the request, in any status.
