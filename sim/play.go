@@ -133,6 +133,7 @@ func (p *player) build() error {
 		Commit: c.Commit, Establish: c.Establish, Wake: c.Wake, Schedule: c.Schedule, Late: c.Late,
 		Gather: c.Gather, Collect: c.Collect,
 		RealClients: c.Clients == scenario.RealClients, Containers: p.scenario.HasContainers, Storage: p.storage(), NodeObserver: p.nodes.judge,
+		Writes: func(a *cluster.Allocation) int64 { return setting.Writes(p.scenario, a) }, Retention: c.Retention,
 		Drainer: p.config, Reader: p.options.Reader, Client: p.behaviour, MaxSteps: p.options.MaxSteps,
 	})
 	if err != nil {

@@ -33,11 +33,11 @@ const MinRate = 64 << 10
 
 // Copies are the copies of data that one server passes on. It is safe for concurrent use.
 type Copies struct {
-	turns *turns
 	rate  *rate.Limiter
 	bytes atomic.Int64
 
-	mu sync.Mutex
+	mu    sync.Mutex
+	turns *Turns // guarded by mu
 	// requests are the newest requests for each allocation; guarded by mu.
 	requests map[cluster.AllocID]*requested
 }
@@ -49,7 +49,7 @@ type requested struct{ end context.CancelCauseFunc }
 // second, at least [MinRate].
 func NewCopies(most int, bytesPerSecond int64) *Copies {
 	burst := max(part, bytesPerSecond/10) // a late timer loses no time
-	return &Copies{turns: newTurns(most), rate: rate.NewLimiter(rate.Limit(bytesPerSecond), int(burst)), requests: map[cluster.AllocID]*requested{}}
+	return &Copies{turns: NewTurns(most), rate: rate.NewLimiter(rate.Limit(bytesPerSecond), int(burst)), requests: map[cluster.AllocID]*requested{}}
 }
 
 // Enter begins a request for the data for an allocation. It ends an earlier one, whose client may be gone: many requests
@@ -83,7 +83,9 @@ type Counts struct {
 
 // Counts returns the present counts.
 func (c *Copies) Counts() Counts {
-	running, waiting := c.turns.counts()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	running, waiting := c.turns.Counts()
 	return Counts{Running: running, Waiting: waiting, Bytes: c.bytes.Load()}
 }
 
@@ -100,17 +102,30 @@ type Copy struct {
 // Begin waits until a copy between two nodes has its turn. The returned context ends with [ErrNoProgress] if the
 // copy makes no progress. The caller calls End. The error is the context's.
 func (c *Copies) Begin(ctx context.Context, from, to cluster.NodeID) (*Copy, context.Context, error) {
-	if err := c.turns.wait(ctx, from, to); err != nil {
-		return nil, ctx, err
+	granted := make(chan struct{})
+	c.mu.Lock()
+	turn := c.turns.Request(from, to, func() { close(granted) })
+	c.mu.Unlock()
+	select {
+	case <-granted:
+	case <-ctx.Done():
+		c.leave(turn)
+		return nil, ctx, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	begun := &Copy{copies: c, timer: time.AfterFunc(Patience, func() { cancel(ErrNoProgress) })}
 	begun.end = func() {
 		begun.timer.Stop()
 		cancel(nil)
-		c.turns.free(from, to)
+		c.leave(turn)
 	}
 	return begun, ctx, nil
+}
+
+func (c *Copies) leave(turn *Turn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turns.Leave(turn)
 }
 
 // End ends the copy, and gives its turn back.

@@ -78,6 +78,8 @@
 //     client runs for all nodes.
 //   - hold=TIME: how long a real client holds a storage plugin that must stop, and the end of an
 //     allocation, for volumes. By default it is that of the product.
+//   - retention=TIME: how long a real client keeps the data of an ended allocation for a replacement. By
+//     default it is that of the product.
 //
 // The drainer is configured by
 //
@@ -162,7 +164,8 @@
 //   - volumes=NAME[:ro],...: the volumes that each allocation uses, read only with ro. data[] is for
 //     each allocation the volume data with its own index.
 //   - sticky, migrate: its disk stays on the node, and its data
-//     moves with it.
+//     moves with it. disk=MB: the size of its disk. With real clients, writes=MB: how much the tasks
+//     of each allocation write to it; 1 by default.
 //   - prestart, poststart, sidecar, poststop: it has a further task with this lifecycle.
 //   - restart=TIME: a task that has ended starts again after TIME, without a limit. By default the
 //     restart policy of the product limits the restarts.
@@ -220,8 +223,8 @@
 // prestart task ends, or until the driver has started the main task. Stop counts from the order, and the
 // client limits it. An allocation with stop=never is in state D; one that
 // serves volumes ends by SIGKILL alone. An unhealthy one exits with 1 again
-// and again. A real client judges by the tasks and copies no data. So verdict, copy, worsen and recover
-// have no effect.
+// and again. Copy is how long the data takes to the allocation. A real client judges by the tasks. So
+// verdict, worsen and recover have no effect.
 //
 // # Events
 //
@@ -400,6 +403,12 @@
 //   - mount/busy, at each call of a client that takes a volume off an allocation: processes keep the mount busy
 //     for delay.
 //   - claim/lose, at each request of a client for a claim, or to release one: the answer is lost.
+//
+// Faults of the data of ephemeral disks that move, on=NODE, which gets the data:
+//
+//   - At each copy, when it begins. data/cut: it is cut after delay. data/slow: nothing arrives for delay.
+//   - data/twice, at each request for data: an earlier request for the allocation comes again after delay, and
+//     the servers end the newer one.
 //
 // With real clients, node/crash kills the client. Without them these faults do not strike.
 //

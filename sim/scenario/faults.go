@@ -111,6 +111,11 @@ const (
 	MountBusy FaultName = "mount/busy"
 	// At each request of a real client for a claim, or to release one: the answer is lost.
 	ClaimLose FaultName = "claim/lose"
+	// At each copy of data to a real client, when it begins.
+	DataCut  FaultName = "data/cut"  // it is cut after Delay
+	DataSlow FaultName = "data/slow" // nothing arrives for Delay
+	// At each request of a real client for data: an earlier one comes again after Delay and ends it.
+	DataTwice FaultName = "data/twice"
 )
 
 // Target is the kind of target of a fault.
@@ -157,8 +162,9 @@ type FaultKind struct {
 	Operates bool
 	// Real is true if the fault needs real clients; see [Cluster].Clients.
 	Real bool
-	// Devices is true if the fault needs nodes with devices, Volumes if it needs volumes.
-	Devices, Volumes bool
+	// Devices is true if the fault needs nodes with devices, Volumes if it needs volumes, Data if it needs groups whose
+	// data moves.
+	Devices, Volumes, Data bool
 }
 
 // Faults returns all faults.
@@ -227,6 +233,9 @@ func Faults() []FaultKind {
 		{Name: ControllerMute, On: OnNode, Delays: MustDelay, Usual: Range{time.Second, 4 * time.Minute}, Real: true, Volumes: true},
 		{Name: MountBusy, On: OnNode, Delays: MustDelay, Usual: Range{10 * time.Millisecond, 2 * time.Minute}, Real: true, Volumes: true},
 		{Name: ClaimLose, On: OnNode, Real: true, Volumes: true},
+		{Name: DataCut, On: OnNode, Delays: MayDelay, Usual: Range{10 * time.Millisecond, time.Minute}, Real: true, Data: true},
+		{Name: DataSlow, On: OnNode, Delays: MustDelay, Usual: Range{time.Second, 3 * time.Minute}, Real: true, Data: true},
+		{Name: DataTwice, On: OnNode, Delays: MayDelay, Usual: Range{10 * time.Millisecond, time.Minute}, Real: true, Data: true},
 	}
 }
 

@@ -74,6 +74,9 @@ type Cluster struct {
 	// Hold is how long a real client holds a storage plugin that must stop, and the end of an allocation,
 	// for volumes. Zero is the client's own default.
 	Hold time.Duration `drain:"hold"`
+	// Retention is how long a real client keeps the data of an ended allocation for a replacement. Zero is the
+	// client's own default.
+	Retention time.Duration `drain:"retention"`
 }
 
 // RealClients is the value of [Cluster].Clients for nodes that run the real client over scripted

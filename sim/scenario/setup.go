@@ -70,9 +70,12 @@ type Group struct {
 	Plugin  bool `drain:"plugin"`
 	Serves  Service
 	Volumes []VolumeUse `drain:"volumes"`
-	// Sticky and Migrate are properties of its disk.
-	Sticky  bool `drain:"sticky"`
-	Migrate bool `drain:"migrate"`
+	// Sticky and Migrate are properties of its disk. DiskMB is its size. WritesMB is how much the tasks of each
+	// allocation write to it; zero is one.
+	Sticky   bool  `drain:"sticky"`
+	Migrate  bool  `drain:"migrate"`
+	DiskMB   int64 `drain:"disk"`
+	WritesMB int64 `drain:"writes"`
 	// Each of these adds a task with that lifecycle to the group. Its kill timeout is that of the
 	// group.
 	Prestart  bool          `drain:"prestart"`

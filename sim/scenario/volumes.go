@@ -238,11 +238,19 @@ func (p *parser) realOnly() {
 		p.line = p.once["cluster"]
 		p.problem(fmt.Errorf("hold needs clients=%s", RealClients))
 	}
+	if s.Cluster.Retention > 0 {
+		p.line = p.once["cluster"]
+		p.problem(fmt.Errorf("retention needs clients=%s", RealClients))
+	}
 	if len(s.Volumes) > 0 {
 		p.line = p.scope.volumes[s.Volumes[0].IDs()[0]]
 		p.problem(fmt.Errorf("volumes need clients=%s", RealClients))
 	}
 	for j, g := range s.EachGroup() {
+		if earlier := p.scope.jobs[j.Key]; g.WritesMB > 0 && earlier != nil {
+			p.line = earlier.line
+			p.problem(fmt.Errorf("writes needs clients=%s", RealClients))
+		}
 		if earlier := p.scope.jobs[j.Key]; g.Serves != (Service{}) && earlier != nil {
 			p.line = earlier.line
 			p.problem(fmt.Errorf("plugin=%s needs clients=%s", g.Serves.text(), RealClients))

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/transfer"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -115,6 +116,26 @@ func (n *coreNode) killAtEnd(d time.Duration, hang func(time.Duration), kill fun
 			kill()
 		})
 	})
+}
+
+// requestData passes a request for data to the servers. It is an opportunity of data/twice.
+func (n *coreNode) requestData(r *machine.Copy) {
+	w := n.cores.fleet.world
+	n.cores.transfers.Request(n.id, r)
+	if delay, strikes := w.Faults.strike(scenario.DataTwice, n.target()); strikes {
+		w.Faults.after(delay, func() error {
+			n.cores.transfers.Newer(r.Alloc.ID)
+			return nil
+		})
+	}
+}
+
+// transferFault is an opportunity of the faults of a copy to the node.
+func (n *coreNode) transferFault() (f transfer.Fault) {
+	faults := n.cores.fleet.world.Faults
+	f.CutAfter, f.Cut = faults.strike(scenario.DataCut, n.target())
+	f.SlowFor, _ = faults.strike(scenario.DataSlow, n.target())
+	return f
 }
 
 // disturb advances the machine to the present time and calls do.

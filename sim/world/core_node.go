@@ -74,7 +74,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	o := machine.Options{
 		ID: id, Start: w.now.Add(-machineAge), Drivers: []string{noDriver}, Containers: n.containers, Script: n.script, Fault: n.fault, Effect: n.effect,
 		Reachable: n.reachable, Storage: n.storage(), Publish: n.registration.publish,
-		Contact: func() time.Time { return c.contact(n) },
+		Contact: func() time.Time { return c.contact(n) }, Copy: n.requestData, Writes: n.writes, Retention: w.options.Retention,
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {
 			o := outgoing{node: n, reports: reports, reply: reply}
 			if n.registration.due {
@@ -158,6 +158,15 @@ func (n *coreNode) receive(a *cluster.Allocation) {
 		draws := Stream(n.cores.fleet.world.options.Seed, "lie/"+a.Name+"@"+string(a.NodeID))
 		s.lie = liesAtStop + lie(draws.IntN(int(lieCount-liesAtStop)))
 	}
+}
+
+// writes returns how many bytes the tasks of an allocation write to their disk.
+func (n *coreNode) writes(id cluster.AllocID) int64 {
+	mb := int64(1)
+	if s, of := n.allocs[id], n.cores.fleet.world.options.Writes; s != nil && of != nil {
+		mb = of(s.alloc)
+	}
+	return mb << 20
 }
 
 // Behaviours of tasks that the language of scenarios cannot describe.

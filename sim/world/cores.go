@@ -9,7 +9,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/datamove"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/transfer"
 )
 
 // cores are the nodes with real clients. Their clocks are right.
@@ -29,6 +31,8 @@ type cores struct {
 	// requests are requests for claims that wait for the servers, and refused those whose writes were
 	// not applied.
 	requests, refused []*claimRequest
+	// transfers move the data of ephemeral disks.
+	transfers *transfer.Servers
 }
 
 // clusterID is the id of the cluster in the answers of the servers.
@@ -51,10 +55,31 @@ type outgoing struct {
 	reply   func(taken bool)
 }
 
-func newCores(f *fleet) *cores { return &cores{fleet: f} }
+func newCores(f *fleet) *cores {
+	c := &cores{fleet: f}
+	c.transfers = transfer.New(transfer.Options{
+		View: func() datamove.View { return f.world.Truth().WorkView() },
+		Node: func(id cluster.NodeID) *machine.Node {
+			if n := c.node(id); n != nil {
+				return n.machine
+			}
+			return nil
+		},
+		Do: func(id cluster.NodeID, do func()) error { return c.node(id).disturb(do) },
+		Takes: func(a *cluster.Allocation) time.Duration {
+			return max(leastCopy, c.node(a.NodeID).allocs[a.ID].behaviour.Copy)
+		},
+		Fault: func(to cluster.NodeID) transfer.Fault { return c.node(to).transferFault() },
+	})
+	return c
+}
+
+// leastCopy is the shortest time of a copy.
+const leastCopy = 50 * time.Millisecond
 
 // changed queues answers of the servers.
 func (c *cores) changed(nodes ...cluster.NodeID) {
+	c.transfers.Changed()
 	for _, id := range nodes {
 		if !slices.Contains(c.answers, id) {
 			c.answers = append(c.answers, id)
@@ -98,6 +123,9 @@ func (c *cores) nextStep(now time.Time) time.Time {
 		return now
 	}
 	at := c.at
+	if next := atTick(c.transfers.Next(now)); !next.IsZero() && (at.IsZero() || next.Before(at)) {
+		at = next
+	}
 	if len(c.outbox) > 0 {
 		if send := c.fleet.gathered(now); at.IsZero() || send.Before(at) {
 			at = send
@@ -121,7 +149,7 @@ func (c *cores) step() error {
 			return err
 		}
 	}
-	if err := errors.Join(c.refuse(), c.serve()); err != nil {
+	if err := errors.Join(c.refuse(), c.serve(), c.transfers.Step(now)); err != nil {
 		return err
 	}
 	c.at = time.Time{}
@@ -179,7 +207,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 	}
 	c.fail(n)
 	state := c.fleet.world.Truth()
-	w := client.Changes{ClusterID: clusterID, Index: state.Index(), Complete: true, Known: []cluster.AllocID{}}
+	w := client.Changes{ClusterID: clusterID, Index: state.Index(), Version: state.ClusterVersion(), Complete: true, Known: []cluster.AllocID{}}
 	for a := range state.WorkView().LiveAllocsByNode(id) {
 		w.Known = append(w.Known, a.ID)
 		if a.AllocModifyIndex > n.answered {

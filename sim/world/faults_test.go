@@ -70,6 +70,9 @@ func playDrain(t *testing.T, kind scenario.FaultKind, events []string) (*sim.Res
 	switch {
 	case kind.Name == scenario.NodeDisconnect:
 		lines[3] += " lost-after=1h"
+	case kind.Data:
+		lines[3] += " migrate writes=100"
+		lines[4] += "\nclient * copy=10s"
 	case kind.Devices:
 		lines[2] += " devices=gpu:2"
 		lines[3] += " devices=gpu:1"

@@ -139,6 +139,9 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 // applied wakes the clients that an entry concerns. For the clients' own entries, the answer to
 // the report wakes them.
 func (f *fleet) applied(a shims.Applied) {
+	if f.real != nil {
+		f.real.transfers.Changed()
+	}
 	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients {
 		return
 	}

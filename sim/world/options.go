@@ -55,6 +55,11 @@ type Options struct {
 	Containers func(cluster.NodeID) bool
 	// Storage is for real clients that mount volumes; nil: they mount none.
 	Storage *Storage
+	// Writes returns how many MiB the tasks of an allocation write to its ephemeral disk, with real clients; nil
+	// is one.
+	Writes func(*cluster.Allocation) int64
+	// Retention is how long real clients keep data for a replacement. Zero is the client's default.
+	Retention time.Duration
 	// NodeObserver returns the observer of a machine with a real client; nil is none.
 	NodeObserver func(cluster.NodeID) machine.Observer
 	// Late is the delay of a late write, unless the fault has a delay. Zero is

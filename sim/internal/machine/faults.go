@@ -100,7 +100,7 @@ func (n *Node) LoseRecord(id cluster.AllocID) {
 }
 
 // WipeDisk kills the client and removes all that it has on the disk: the records of allocations and
-// volumes, the last answered heartbeat, and the notes of its watchdog. Processes, mounts and cgroups stay.
+// volumes, the ephemeral disks, the last answered heartbeat, and the notes of its watchdog. Processes, mounts and cgroups stay.
 func WipeDisk(n *Node) {
 	n.KillClient()
 	for _, r := range n.Records() {
@@ -110,6 +110,9 @@ func WipeDisk(n *Node) {
 		for _, key := range n.volumes.Records() {
 			n.volumes.LoseRecord(key)
 		}
+	}
+	for disk := range n.disks.All() {
+		n.disks.remove(disk.Alloc)
 	}
 	n.contact = 0
 	clear(n.watchdog.notes)

@@ -26,6 +26,7 @@ type Node struct {
 	hungUntil map[string]time.Time
 	equipment Equipment
 	volumes   *Volumes
+	disks     Disks
 	run       *run // of the present client, or nil while none runs
 	// frozen: the client makes no steps and sends nothing. thawed: it was frozen, and no heartbeat of it
 	// has been answered since.
@@ -52,6 +53,7 @@ func New(o Options) *Node {
 		options: o, clock: c, machine: scripted.NewMachine(c), programs: map[string]*scripted.Program{},
 		disk: map[cluster.AllocID]*client.Record{}, hungUntil: map[string]time.Time{},
 	}
+	n.disks = Disks{node: n, all: map[cluster.AllocID]*Disk{}, incoming: map[cluster.AllocID]*Incoming{}}
 	for _, name := range o.Drivers {
 		options := scripted.Options{
 			Capabilities: driver.Capabilities{SendSignals: true, Exec: true, HostCgroup: !o.Containers}, Script: o.Script,
@@ -240,10 +242,12 @@ func (n *Node) StartClient() error {
 	}
 	n.started = n.clock.now
 	r := &run{node: n, processes: map[client.Plugin]process{}}
-	r.served.run, r.disks.run = r, r
+	r.served.run, r.disks = r, disks{run: r, copies: map[cluster.AllocID]*Copy{}}
+	records := append(readDisk(n), orphans(n)...)
+	n.disks.restart(records)
 	o := client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),
-		Records: append(readDisk(n), orphans(n)...), KeepEnded: n.options.KeepEnded, LastContact: n.contact, Stopped: n.watchdog.replace(),
+		Records: records, DataRetention: n.options.Retention, KeepEnded: n.options.KeepEnded, LastContact: n.contact, Stopped: n.watchdog.replace(),
 		NewTaskID: n.newTaskID, Volumes: n.volumes.volumes(r),
 	}
 	if n.volumes != nil {
@@ -335,6 +339,7 @@ func (n *Node) Advance(to time.Time) (wake time.Time, err error) {
 			n.clock.now, count = at, 0
 			continue
 		}
+		n.disks.write()
 		n.options.Observer.Advanced(n)
 	}
 }

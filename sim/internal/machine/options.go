@@ -41,6 +41,12 @@ type Options struct {
 	DeviceFault func(plugin string, call devices.Call) scripted.Fault
 	// Storage is the node's storage; nil: the client mounts no volumes.
 	Storage *StorageOptions
+	// Copy takes requests for the data of ephemeral disks to the servers; nil: no server moves data.
+	Copy func(*Copy)
+	// Writes returns how many bytes the tasks of an allocation write to its disk; nil is a MiB.
+	Writes func(cluster.AllocID) int64
+	// Retention is DataRetention of the client's options.
+	Retention time.Duration
 	// Report takes reports to the servers. It calls reply at most once, later.
 	Report func(reports []cluster.AllocReport, reply func(taken bool))
 	// Publish takes the facts of the node to the servers; nil drops them.

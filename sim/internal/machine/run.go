@@ -179,13 +179,14 @@ func (r *run) Discard(alloc cluster.AllocID, reply func(error)) {
 	r.after(folderTime, func() {
 		if r.alive() {
 			delete(r.node.disk, alloc)
+			r.node.disks.remove(alloc)
 			r.node.options.Observer.Discarded(r.node, alloc)
 		}
 		r.answers("Discard", func() { reply(nil) })
 	})
 }
 
-// Build guards the allocation. It creates no folders, because no double reads them.
+// Build guards the allocation, and creates its disk.
 func (r *run) Build(alloc *cluster.Allocation, reply func(error)) {
 	if !r.begins("Build", string(alloc.ID)) {
 		return
@@ -193,6 +194,7 @@ func (r *run) Build(alloc *cluster.Allocation, reply func(error)) {
 	r.after(folderTime, func() {
 		if r.alive() {
 			r.node.watchdog.put(alloc)
+			r.node.disks.build(alloc.ID)
 		}
 		r.answers("Build", func() { reply(nil) })
 	})

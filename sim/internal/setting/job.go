@@ -27,7 +27,7 @@ func Job(s *scenario.Scenario, j scenario.Job) *cluster.Job {
 func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
 	built := &cluster.TaskGroup{
 		Name: g.Name, Count: g.Count, ShutdownDelay: g.GroupShutdown, NodeClasses: slices.Clone(g.Classes),
-		EphemeralDisk: cluster.EphemeralDisk{Sticky: g.Sticky, Migrate: g.Migrate},
+		EphemeralDisk: cluster.EphemeralDisk{SizeMB: g.DiskMB, Sticky: g.Sticky, Migrate: g.Migrate},
 		Disconnect: cluster.DisconnectStrategy{
 			LostAfter: g.LostAfter, StopOnClientAfter: g.StopAway, NoReplace: g.NoReplace, KeepReplacement: g.KeepReplacement,
 		},
@@ -91,6 +91,16 @@ func migrate(g scenario.Group) *cluster.MigrateStrategy {
 		m.HealthyDeadline = g.HealthyDeadline
 	}
 	return m
+}
+
+// Writes returns how many MiB the tasks of an allocation write to its disk.
+func Writes(s *scenario.Scenario, a *cluster.Allocation) int64 {
+	for j, g := range s.EachGroup() {
+		if j.Key == a.JobKey() && g.Name == a.TaskGroup && g.WritesMB > 0 {
+			return g.WritesMB
+		}
+	}
+	return 1
 }
 
 // DeclaredJob returns the job that the scenario declares, or nil.
