@@ -433,6 +433,23 @@ func (w *twins) mark() {
 	}
 }
 
+// A removal of other rows does not take away the kept data of an ended allocation. Bug: the ids of an answer with removals
+// were without it, and its client deleted data that a replacement could still copy.
+func TestChanges_removalsAndKeptData(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{}, func(t *testing.T, w *fixture, h http.Handler) {
+		w.nodes(2)
+		moving(w, 1, nodeID(1), nodeID(2))
+		w.place(3, w.job("old", cluster.JobService, 9), nodeID(2))
+		keepsData(w, 1)
+		index := w.Index
+		purge(w, "old")
+		r := w.reads(h, at(changesPath+"c1", index))
+		must.False(t, r.waits())
+		must.Eq(t, []string{uuid('b', 1)}, decode[wire.AllocChanges](t, r.answer).Live)
+	})
+}
+
 // report reports some of what the client holds, by its own knowledge.
 func (w *twins) report() {
 	var reports []cluster.AllocReport

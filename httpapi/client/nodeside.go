@@ -68,8 +68,8 @@ type Changes struct {
 	Unreadable []Unreadable
 	// Nameless has a reason for each allocation whose id cannot be read. The client can only log it.
 	Nameless []string
-	// Live are the ids of all allocations of the node that are not client-terminal: the client stops all
-	// others. Nil is no statement about others. It is never nil if the answer is complete and names its
+	// Live are the ids of all allocations of the node that are not client-terminal, or whose data the client
+	// keeps: the client stops all others, and gives up their data. Nil is no statement about others. It is never nil if the answer is complete and names its
 	// cluster, and Nameless is empty.
 	Live []cluster.AllocID
 }

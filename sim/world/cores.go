@@ -220,6 +220,9 @@ func (c *cores) answer(id cluster.NodeID) error {
 		if !a.ClientTerminal() || !cluster.IsListed(a) {
 			continue
 		}
+		if cluster.KeepsData(a) {
+			w.Known = append(w.Known, a.ID)
+		}
 		changed = changed || a.AllocModifyIndex > n.answered
 		w.Allocs = append(w.Allocs, a)
 		n.receive(a)
@@ -281,6 +284,15 @@ func (c *cores) fail(n *coreNode) {
 func (c *cores) reply(o outgoing, taken bool) {
 	o.reply(taken)
 	c.wake(o.node)
+}
+
+// Turns counts the copies of data that have their turn.
+func (w *World) Turns() int {
+	if w.clients.real == nil {
+		return 0
+	}
+	running, _ := w.clients.real.transfers.Counts()
+	return running
 }
 
 // Machines returns the nodes with real clients, in the order of their ids.
