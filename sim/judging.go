@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
@@ -17,6 +19,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/ended"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/moved"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
@@ -46,6 +49,8 @@ type judging struct {
 	attached []world.Attachment
 	// ends compares the ends of drains with the processes of the nodes.
 	ends *ended.Judge
+	// moves judges the moves of data, if the nodes run real clients.
+	moves *moved.Judge
 	// appliedAt is the time of the newest entry.
 	appliedAt time.Time
 	// quietPoints counts the judged quiet points.
@@ -64,6 +69,9 @@ func newJudging(p *player) *judging {
 	judge := invariant.New(p.judgeOptions())
 	j := &judging{player: p, world: w, judge: judge, claims: claimed.New(), volumes: p.scenario.UsesVolumes()}
 	j.ends = ended.New(ended.Options{Marked: p.config.Policy.Completion == rules.CompletionMarked, Real: p.scenario.Cluster.Clients == scenario.RealClients, Lives: j.lives})
+	j.moves = moved.New(moved.Options{
+		Retention: cmp.Or(p.scenario.Cluster.Retention, client.DefaultDataRetention), Marked: p.config.Policy.Completion == rules.CompletionMarked, Machines: w.Machines,
+	})
 	judge.Began(w.Now(), w.Leader(), w.Term())
 	o := world.Observer{
 		ClockSet: func(term int, ahead time.Duration) {
@@ -80,8 +88,10 @@ func newJudging(p *player) *judging {
 			if m, is := a.Message.(*shims.AllocClientUpdate); is && !(w.Log.Entry(a.Index).Proposed && w.Log.Entry(a.Index).Source == world.FromClients) {
 				j.claims.Untrue(a.Before, m.Reports)
 				j.ends.Untrue(m.Reports)
+				j.moves.Untrue(m.Reports)
 			}
 			j.ends.Applied(w.Now(), a)
+			j.moves.Applied(w.Now(), a)
 		},
 		Elected:   func(server int) { judge.Began(w.Now(), server, w.Term()) },
 		TermEnded: func(term int) { judge.Ended(w.Now(), term) },
@@ -92,7 +102,15 @@ func newJudging(p *player) *judging {
 				Term: s.Term, Clock: s.At, Woken: s.Woken, View: s.View, Queries: s.Reads, WakeAt: s.WakeAt, Held: s.Held,
 			})
 		},
-		Called:   j.called,
+		Called: j.called,
+		Struck: func(s world.Strike) {
+			if hindersMoves(s.Name) {
+				j.moves.Troubled(cluster.NodeID(s.Target), w.Now().Add(s.For), false)
+			}
+		},
+		NodeChanged: func(id cluster.NodeID, change world.NodeChange) {
+			j.moves.Troubled(id, w.Now(), change == world.RecordIsLost || change == world.DiskIsWiped)
+		},
 		Restored: func(taken, restored *statestore.Snapshot) { judge.Restored(w.Now(), taken, restored) },
 	}
 	if p.scenario.Cluster.Replicas {
@@ -104,6 +122,14 @@ func newJudging(p *player) *judging {
 	}
 	w.Observe(o)
 	return j
+}
+
+// hindersMoves reports whether a fault of a node may be the reason that data is given up.
+func hindersMoves(f scenario.FaultName) bool {
+	return slices.Contains([]scenario.FaultName{
+		scenario.NodeCrash, scenario.NodeDisconnect, scenario.NodeReboot, scenario.NodeFreeze, scenario.ClientCrash,
+		scenario.DiskFull, scenario.DiskWipe, scenario.RecordLose, scenario.DataCut, scenario.DataSlow, scenario.DataTwice,
+	}, f)
 }
 
 // judgeOptions are the limits that the scenario sets for its drainers, and the delays of
@@ -217,6 +243,7 @@ func (j *judging) quiet() {
 	j.quietClaims()
 	j.quietRows()
 	w := j.world
+	j.moves.Quiet(w.Now(), w.Truth())
 	state := w.State()
 	if state.Index() < j.nextIndex && !j.player.options.Thorough {
 		return
@@ -272,6 +299,7 @@ func (j *judging) still() {
 	p.nodes.still(w)
 	if p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+untroubled {
 		p.nodes.settled(w)
+		j.moves.Settled(w.Now(), w.Truth(), w.Turns())
 		if j.volumes {
 			j.claims.Still(w.Now(), w.Truth(), j.mounted())
 		}
@@ -347,5 +375,5 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.player.nodes.violations()), nil
+	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.moves.Violations(), j.player.nodes.violations()), nil
 }

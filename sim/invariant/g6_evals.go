@@ -262,11 +262,13 @@ func mayRunOn(j *cluster.Job, n *cluster.Node) bool {
 // that ended unexpectedly, or that came back and may have a replacement. Their time is that of the newest report of the entry.
 func (w *evalJudge) forReports(m *shims.AllocClientUpdate) requirement {
 	r := requirement{trigger: "alloc-failure"}
+	reported := make(map[cluster.AllocID]bool, len(m.Reports))
 	for _, report := range m.Reports {
 		r.at = later(r.at, report.At)
+		reported[report.Alloc] = true
 	}
 	for _, a := range w.e.allocs {
-		if a.before != nil && a.after != nil && (endedUnexpectedly(a.before, a.after) || w.reconciles(a.before, a.after)) {
+		if a.before != nil && a.after != nil && reported[a.after.ID] && (endedUnexpectedly(a.before, a.after) || w.reconciles(a.before, a.after)) {
 			r.jobs = append(r.jobs, groupOf(a.after).Job)
 		}
 	}

@@ -25,7 +25,7 @@ func (m *clients) drawClients() {
 		Start: m.usually(d, 50*time.Millisecond, 2*slow),
 		Stop:  m.usually(d, 50*time.Millisecond, 3*slow),
 	}
-	if m.draft.has(disks) {
+	if m.draft.has(disks) || m.draft.moving {
 		all.Copy = m.usually(d, 100*time.Millisecond, 10*slow)
 	}
 	m.draft.s.Clients = append(m.draft.s.Clients, all)

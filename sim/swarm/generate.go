@@ -44,6 +44,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	drawContainers(begin)
 	begin.drawDevices()
 	begin.drawVolumes()
+	begin.drawDisks()
 	events := &story{draft: m, population: begin}
 	events.drawDrains()
 	(&clients{m, begin, events}).drawClients()
@@ -69,6 +70,8 @@ type draft struct {
 	equipped bool
 	// stored: there are volumes.
 	stored bool
+	// moving: the data of ephemeral disks moves.
+	moving bool
 }
 
 // population draws the nodes, the jobs and the allocations that a world begins with.

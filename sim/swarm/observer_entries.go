@@ -63,6 +63,7 @@ func (o *Observer) applied(a shims.Applied) {
 		o.judged(a, m)
 		o.left(m)
 		o.gaveUp(a, m)
+		o.moved(a, m)
 	case *shims.VolumeDetach:
 		o.forced(a, m)
 	case *shims.ClaimUpdate:
@@ -323,6 +324,22 @@ func (o *Observer) left(m *shims.AllocClientUpdate) {
 	for _, r := range m.Reports {
 		ended := r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed
 		o.count("volumes/left", ended && r.VolumeHolds.Count() > 0)
+	}
+}
+
+// moved counts the moves of data that end.
+func (o *Observer) moved(a shims.Applied, m *shims.AllocClientUpdate) {
+	for _, r := range m.Reports {
+		before, after := a.Before.Alloc(r.Alloc), a.After.Alloc(r.Alloc)
+		if before == nil || after == nil {
+			continue
+		}
+		out := after.DataOut.StateOf()
+		o.count("data/kept-too-long", before.DataOut.Kept() && out == cluster.DataGivenUp)
+		if in := after.DataIn.StateOf(); !before.DataIn.StateOf().Ended() {
+			o.count("data/copied", in == cluster.DataCopied)
+			o.count("data/given-up", in == cluster.DataGivenUp)
+		}
 	}
 }
 

@@ -23,6 +23,29 @@ func (m *draft) drawRealClients(size Size) {
 		m.s.Cluster.Clients = scenario.RealClients
 		m.equipped = m.dice("devices/any").odds(oddsOfDevices)
 		m.stored = m.dice("volumes/any").odds(oddsOfVolumes)
+		m.moving = m.dice("data/any").odds(oddsOfData)
+	}
+}
+
+// oddsOfData is the probability that groups of a world with real clients move their data. The other worlds draw what
+// they drew without.
+const oddsOfData = 0.25
+
+// drawDisks lets groups move their data. Some have less room than a few allocations write.
+func (m *population) drawDisks() {
+	if !m.draft.moving {
+		return
+	}
+	d := m.draft.dice("data")
+	m.draft.s.Cluster.Retention = d.span(2*time.Minute, 20*time.Minute)
+	for _, g := range m.draft.s.EachGroup() {
+		if g.Plugin || !d.odds(0.7) {
+			continue
+		}
+		g.Migrate, g.Sticky, g.WritesMB = true, d.odds(0.3), int64(d.between(1, 100))
+		if d.odds(0.5) {
+			g.DiskMB = g.WritesMB * int64(d.between(1, 4))
+		}
 	}
 }
 

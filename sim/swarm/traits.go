@@ -117,7 +117,7 @@ func (m *draft) drawCharacter() {
 	for _, t := range traits() {
 		kind := scenario.FaultName(t).Kind()
 		volumes := kind.Volumes || t == volumeDetach || t == volumeChange
-		if kind.Real && !m.real() || kind.Devices && !m.equipped || volumes && !m.stored {
+		if kind.Real && !m.real() || kind.Devices && !m.equipped || volumes && !m.stored || kind.Data && !m.moving {
 			continue
 		}
 		d, share := m.dice("trait/"+string(t)), many

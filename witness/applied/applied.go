@@ -75,7 +75,7 @@ func Entry(a shims.Applied) witness.Entry {
 		e.At = m.At
 		for _, r := range m.Reports {
 			e.At = latest(e.At, r.At)
-			t.Allocs = append(t.Allocs, reported(r)...)
+			t.Allocs = append(t.Allocs, reported(a, r)...)
 		}
 	case *shims.ApplyPlan:
 		e.At = m.At
@@ -129,12 +129,19 @@ func keyOf(j *cluster.Job) cluster.JobKey {
 }
 
 // reported returns the allocations whose rows a report may write: the end of a move of data is on both
-// rows.
-func reported(r cluster.AllocReport) []cluster.AllocID {
-	if r.DataIn == nil || r.DataIn.Peer == "" {
-		return []cluster.AllocID{r.Alloc}
+// rows. A client that has lost its records reports no move, and the end is that of the row.
+func reported(a shims.Applied, r cluster.AllocReport) []cluster.AllocID {
+	all := []cluster.AllocID{r.Alloc}
+	if r.DataIn != nil && r.DataIn.Peer != "" {
+		all = append(all, r.DataIn.Peer)
 	}
-	return []cluster.AllocID{r.Alloc, r.DataIn.Peer}
+	if a.Before == nil {
+		return all
+	}
+	if row := a.Before.Alloc(r.Alloc); row != nil && row.DataIn != nil && row.DataIn.Peer != "" {
+		all = append(all, row.DataIn.Peer)
+	}
+	return all
 }
 
 // unconfirmed returns the unconfirmed allocations of nodes: an entry that ends a drain, or confirms

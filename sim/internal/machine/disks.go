@@ -26,9 +26,10 @@ type Disk struct {
 	// what it had before.
 	Removed time.Time
 	// StartedAt is when the first task of the allocation has started, or zero, and Found are the
-	// allocations that had written before.
-	StartedAt time.Time
-	Found     []cluster.AllocID
+	// allocations that had written before. FoundPartial: a task has started while it was Partial.
+	StartedAt    time.Time
+	Found        []cluster.AllocID
+	FoundPartial bool
 }
 
 // Incoming is what has arrived of the data of another allocation. No task sees it.
@@ -47,6 +48,8 @@ type Disks struct {
 	incoming map[cluster.AllocID]*Incoming
 	// changes counts the changes of the process table that are on the disks.
 	changes int
+	// used are the disks in the order of the first start of a task.
+	used []*Disk
 }
 
 // DisksOf returns the disks of a node.
@@ -65,6 +68,10 @@ func (d *Disks) All() iter.Seq[*Disk] {
 		}
 	}
 }
+
+// Used returns the disks in the order of the first start of a task, from a number on. It leaves out those of
+// allocations that ran at the beginning.
+func (d *Disks) Used(from int) []*Disk { return d.used[from:] }
 
 // Incoming returns what has arrived for an allocation, or nil.
 func (d *Disks) Incoming(alloc cluster.AllocID) *Incoming { return d.incoming[alloc] }
@@ -100,7 +107,11 @@ func (d *Disks) write() {
 		disk := d.build(alloc)
 		if disk.StartedAt.IsZero() {
 			disk.StartedAt, disk.Found = d.node.clock.now, slices.Clone(disk.Writers)
+			if !d.node.adopting {
+				d.used = append(d.used, disk)
+			}
 		}
+		disk.FoundPartial = disk.FoundPartial || disk.Partial
 		if !slices.Contains(disk.Writers, alloc) {
 			disk.Writers = append(disk.Writers, alloc)
 			disk.Bytes += d.writes(alloc)
@@ -167,6 +178,14 @@ func (d *disks) CopyData(alloc *cluster.Allocation, progress func(client.DataPro
 		return
 	}
 	d.run.node.options.Copy(c)
+}
+
+// CopiesOf counts the requests of the client of a node that have no answer.
+func CopiesOf(n *Node) int {
+	if n.run == nil {
+		return 0
+	}
+	return len(n.run.copies)
 }
 
 // Over reports whether the request has ended: it was answered, or its client has dropped it or is dead.

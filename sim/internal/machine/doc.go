@@ -11,5 +11,8 @@
 // It may have storage, the double of package plugin/storage/scripted: see [StorageOptions]. Its
 // storage plugins are tasks of the node.
 //
+// Each allocation of a node has an ephemeral disk: see [Disks]. The owner of the node moves the data of a
+// disk to another node: see [Copy] and [SendData].
+//
 // An [Observer] gets the events of the node. The observer of package onnode judges the client.
 package machine

@@ -121,7 +121,7 @@
 //   - If a client has been running and connected, with space on its disk, for twelve seconds, each
 //     service allocation has a verdict one second after its healthy deadline. The deadline counts
 //     from the time when a client first received the allocation in this boot, as far as records
-//     contain it. An allocation that must stop or has ended needs no verdict.
+//     contain it, or from the record with the end of its wait for data. An allocation that must stop or has ended needs no verdict.
 //   - At a healthy verdict, each task that must run runs, and has run for the minimum healthy time,
 //     and each one-shot task has exited with 0. After k verdicts false the minimum is 2^k times as
 //     long, at most the healthy deadline. k falls by one for each healthy deadline in which the

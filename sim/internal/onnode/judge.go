@@ -49,6 +49,9 @@ type alloc struct {
 	leash time.Duration
 	// awayAt is when a client had to stop it because of leash, or zero.
 	awayAt time.Time
+	// waits: its record states that it waits for the data of an ephemeral disk. waited is when such a wait ended.
+	waits  bool
+	waited time.Time
 	// endTaken: the servers have taken a report of its end.
 	endTaken bool
 	// ended: it was reported as terminal. lost: its record was lost. judged: it has a verdict.

@@ -38,7 +38,7 @@ func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 		j.find("N4 its end is not reported", id, "the record was removed, and the servers have no report that contains its end")
 	}
 	if a.lost { // the client may run it again
-		a.lost, a.judged, a.awayAt, a.health = false, false, time.Time{}, health{}
+		a.lost, a.judged, a.waits, a.awayAt, a.health = false, false, false, time.Time{}, health{}
 		if !a.received.IsZero() { // it had the allocation while it destroyed what was left of the earlier run
 			a.received = j.now
 		}

@@ -53,6 +53,10 @@ func (a *alloc) blocks() (least, deadline time.Duration) {
 // saved judges N9 when a record is saved.
 func (v verdicts) saved(n *machine.Node, a *alloc, r *client.Record) {
 	h := &a.health
+	waited := a.waits
+	if a.waits = waits(r); waited && !a.waits {
+		a.waited = v.judge.now
+	}
 	if starts := startsOf(r); starts != h.starts {
 		h.starts, h.since = starts, v.judge.now
 	}
@@ -80,6 +84,11 @@ func (v verdicts) saved(n *machine.Node, a *alloc, r *client.Record) {
 		v.judge.find("N9 healthy too often", r.Alloc.ID, "it was healthy at %s and again at %s", h.trueAt, r.HealthyAt)
 	}
 	h.good, h.trueAt = new(true), r.HealthyAt
+}
+
+// waits reports whether a record states that an allocation waits for data.
+func waits(r *client.Record) bool {
+	return r.DataIn != nil && r.DataIn.State != client.DataInPlaced && r.DataIn.State != client.DataInGivenUp
 }
 
 // trueEvery is the least time between two verdicts true of an allocation.
@@ -194,7 +203,11 @@ func (v verdicts) check(n *machine.Node) {
 		if a.judged {
 			continue
 		}
-		if _, deadline := a.blocks(); v.judge.now.After(a.received.Add(deadline + time.Second)) {
+		from := a.received
+		if a.waited.After(from) {
+			from = a.waited
+		}
+		if _, deadline := a.blocks(); !a.waits && v.judge.now.After(from.Add(deadline+time.Second)) {
 			a.judged = true
 			v.judge.find("N9 no verdict", a.id, "the client has had it since %s, and its healthy deadline is %s", a.received, deadline)
 		}
