@@ -209,3 +209,33 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 		must.EqOp(t, 0, d.Unconfirmed)
 	}
 }
+
+// A client that has lost its records reports no move, and the end of the move of its row ends that of an earlier
+// allocation. Bug: the entry did not name the earlier one.
+func TestEntry_moveThatEndedBefore(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	l.Must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+	l.Nodes("n1", "n2", "n3")
+	j := clustertest.Job("db", cluster.JobService, 3)
+	j.TaskGroups[0].EphemeralDisk.Migrate = true
+	j = l.Job(j)
+	previous := cluster.AllocID("")
+	for i, id := range []cluster.AllocID{"a1", "a2", "a3"} {
+		a := clustertest.Alloc(j, id, cluster.NodeID(fmt.Sprint("n", i+1)), epoch)
+		a.PreviousAllocation = previous
+		l.Plan(j, nil, a)
+		previous = id
+	}
+	report := func(id cluster.AllocID, s cluster.ClientStatus, in, out *cluster.DataMove) {
+		r := clustertest.Report(l.State().Alloc(id), s, epoch)
+		r.DataIn, r.DataOut = in, out
+		l.Must(&shims.AllocClientUpdate{At: epoch, Reports: []cluster.AllocReport{r}})
+	}
+	report("a2", cluster.ClientFailed, nil, nil)
+	report("a3", cluster.ClientPending, &cluster.DataMove{State: cluster.DataGivenUp, Peer: "a1"}, nil)
+	report("a1", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataKept})
+	must.True(t, l.State().Alloc("a1").DataOut.Kept())
+	report("a3", cluster.ClientRunning, nil, nil)
+	must.EqOp(t, cluster.DataGivenUp, l.State().Alloc("a1").DataOut.StateOf())
+}
