@@ -191,7 +191,7 @@ func (l *ledger) settledDevices(n *machine.Node) {
 		}
 	}
 	for _, a := range l.order {
-		if l.waits(a) && l.now.Sub(a.received) > deviceWait && l.couldHave(n, a.id, a) {
+		if l.waits(a) && !a.waits && l.now.Sub(a.received) > deviceWait && l.now.Sub(a.waited) > deviceWait && l.couldHave(n, a.id, a) {
 			l.find("N8 a free device is not given", a.id, "no task has started, and nothing else has its devices")
 		}
 	}

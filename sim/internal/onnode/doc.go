@@ -113,7 +113,7 @@
 //   - A start that does not get its devices has a cause: trouble in the last minutes, or a device that
 //     no plugin has reported to this client as healthy.
 //   - When a node has had no trouble for some time, no allocation has waited for five minutes for
-//     devices that are healthy and free. It may wait for its volumes, for an allocation that it
+//     devices that are healthy and free. It may wait for its volumes, for data, for an allocation that it
 //     replaces, and for the remains of an allocation whose record was lost.
 //
 // # N9, health
