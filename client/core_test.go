@@ -626,6 +626,24 @@ func TestCore_joinsTheNextCluster(t *testing.T) {
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 
+// Bug: a node kept the index of its old cluster when it joined a younger one. All answers of the younger one were
+// older than this index, so the node started nothing.
+func TestCore_joinsAYoungerCluster(t *testing.T) {
+	n := newNode(t)
+	n.index = 1000
+	n.place(allocation("a", mainTask("web")))
+	reaches(n, "a", cluster.ClientRunning, time.Minute)
+	ends(n, "a", time.Minute)
+	for index := range uint64(3) {
+		b := allocation("b", mainTask("web"))
+		b.NodeID, b.AllocModifyIndex = n.allocs[0].NodeID, 1
+		n.core.Servers(client.Changes{ClusterID: "cluster-2", Index: index + 1, All: true, Complete: true, Allocs: []*cluster.Allocation{b}, Known: []cluster.AllocID{"b"}})
+		n.run(time.Minute)
+		must.EqOp(t, cluster.ClientRunning, n.status("b"), must.Sprint("index ", index+1))
+	}
+	must.Len(t, 1, n.live("web"))
+}
+
 // A node has the cluster of its allocations that have not ended.
 func TestClusterOf(t *testing.T) {
 	old, live, orphan := &client.Record{ClusterID: "old", Ended: true}, &client.Record{ClusterID: "new"}, new(client.Record)

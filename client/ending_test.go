@@ -197,6 +197,7 @@ func TestEnding_waitNeverAnswers(t *testing.T) {
 		"exit":                      {code: "Exit Code: 3"},
 		"exit without a code":       {change: script{inspectBare: true}, code: "The exit code is unknown"},
 		"exit, and the client dies": {trouble: dies, code: "Exit Code: 3"},
+		"unknown to the driver":     {change: script{inspectBare: true, inspectError: &driver.Error{Class: driver.NotFound, Call: "InspectTask", Err: errors.New("unknown task")}}, code: "The exit code is unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.change.hangsAt = "WaitTask"

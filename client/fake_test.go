@@ -36,8 +36,9 @@ type node struct {
 	order  int
 	// stopped are the notes of a watchdog for the next core.
 	stopped []guard.Stopped
-	// startTimeouts are the start timeouts of the next core.
+	// startTimeouts and maxStarts are options of the next core.
 	startTimeouts map[string]time.Duration
+	maxStarts     int
 	// keepEnded is KeepEnded of the options of the next core.
 	keepEnded int
 	// scripts state how tasks behave, by name.
@@ -265,7 +266,7 @@ func (n *node) startCore() {
 	}
 	core, err := client.New(client.Options{
 		Node: "node-1", Shell: own, BootID: n.bootID, Drivers: []string{"mock"}, DevicePlugins: n.devices.plugins(), LastDevices: map[string][]*cluster.DeviceGroup{"toys": n.devices.last}, Records: records,
-		StartTimeouts: n.startTimeouts, KeepEnded: n.keepEnded, Version: n.version, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped), Logger: n.logger,
+		StartTimeouts: n.startTimeouts, MaxStarts: n.maxStarts, KeepEnded: n.keepEnded, Version: n.version, Volumes: n.storage.options(n.epoch), Stopped: slices.Clone(n.stopped), Logger: n.logger,
 		NewTaskID: func(alloc cluster.AllocID, task string) driver.TaskID {
 			n.ids++
 			return driver.TaskID(fmt.Sprintf("%s/%s/%d", alloc, task, n.ids))

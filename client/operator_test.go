@@ -30,6 +30,29 @@ func (n *node) taskState(id cluster.AllocID, name string) cluster.TaskState {
 	return *s
 }
 
+// Bug: a task that ended by itself before the signal of an operator's restart counted for the restart policy.
+// The policy allows two restarts in an hour, and the third one failed the allocation.
+func TestRestart_endsBeforeTheSignal(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	web := mainTask("web")
+	web.ShutdownDelay = 3 * time.Second
+	n.place(allocation("a", web))
+	n.run(time.Minute)
+	for range 5 {
+		must.Len(t, 1, n.live("web"))
+		process := n.live("web")[0]
+		answer := n.restart("a", "web", false)
+		n.run(time.Second)
+		must.NoError(t, answer.err)
+		n.exit(process, 1, 0)
+		n.run(10 * time.Second)
+	}
+	must.Len(t, 1, n.live("web"))
+	must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	must.EqOp(t, 5, n.taskState("a", "web").Restarts)
+}
+
 // An operator's restart gives a task its shutdown delay, its signal and its grace, and starts it
 // again at once. The restart policy allows two restarts in an hour, and counts none of five
 // restarts by an operator.

@@ -45,6 +45,21 @@ func TestStarts_oneJobDoesNotDelayOthers(t *testing.T) {
 	must.EqOp(t, 1, n.driver.generation)
 }
 
+// Bug: the quarter of fewer than four requests was none, so no task ever started on a node with such a limit.
+func TestStarts_fewAtATime(t *testing.T) {
+	for most := 1; most <= 5; most++ {
+		n := newNode(t)
+		n.maxStarts = most
+		n.crash()
+		ids := slowJob(n, 6)
+		n.scripts["slow"] = script{startTakes: time.Second}
+		n.run(time.Minute)
+		for _, id := range ids {
+			must.EqOp(t, cluster.ClientRunning, n.status(id), must.Sprint(most))
+		}
+	}
+}
+
 // Each start has its own deadline, which begins when the request is sent.
 func TestStarts_deadlineAfterTheTurn(t *testing.T) {
 	n := newNode(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
 // unlisted checks which allocations the newest published facts contain as unlisted.
@@ -93,6 +94,20 @@ func TestUnlisted_afterALossOfItsRegistration(t *testing.T) {
 	n.run(time.Second)
 	must.Eq(t, []cluster.AllocID{"a"}, n.published[len(n.published)-1].Unlisted.Allocs)
 	must.EqOp(t, cluster.ClientRunning, n.status("b"), must.Sprint("the client obeys the servers"))
+}
+
+// Bug: facts that were published a moment before delayed the set of unlisted allocations by the interval between two
+// writes. Meanwhile a drain could be complete.
+func TestUnlisted_soonAfterOtherFacts(t *testing.T) {
+	n := newRunning(t, script{ignores: true}, time.Minute)
+	n.core.Fingerprint("mock", n.driver.generation, driver.Fingerprint{Health: driver.Healthy, Description: "another text"})
+	n.run(time.Millisecond)
+	count := len(n.published)
+	must.EqOp(t, "another text", n.published[count-1].Drivers["mock"].HealthDescription)
+	empty(n, "cluster-1")
+	n.run(time.Millisecond)
+	must.Len(t, count+1, n.published)
+	unlisted(n, "a")
 }
 
 // The servers are a new cluster, which does not list what the old one placed.
