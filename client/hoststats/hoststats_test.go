@@ -108,6 +108,25 @@ func TestMountOf_oddLine(t *testing.T) {
 	must.Eq(t, "/", point)
 }
 
+// Bug: a folder behind a symbolic link had no mount point, or that of the link.
+func TestMountOf_symbolicLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder, link, proc := filepath.Join(dir, "disk/data"), filepath.Join(dir, "link"), filepath.Join(dir, "proc")
+	must.NoError(t, os.MkdirAll(folder, 0o700))
+	must.NoError(t, os.MkdirAll(filepath.Join(proc, "self"), 0o700))
+	must.NoError(t, os.Symlink(folder, link))
+	var s unix.Stat_t
+	must.NoError(t, unix.Stat(folder, &s))
+	line := fmt.Sprintf("22 1 %d:%d / %s rw - ext4 /dev/sdb1 rw\n", unix.Major(s.Dev), unix.Minor(s.Dev), filepath.Dir(folder))
+	must.NoError(t, os.WriteFile(filepath.Join(proc, "self/mountinfo"), []byte(line), 0o600))
+	for _, name := range []string{folder, link} {
+		device, point := mountOf(proc, name)
+		must.Eq(t, "/dev/sdb1", device, must.Sprint(name))
+		must.Eq(t, filepath.Dir(folder), point, must.Sprint(name))
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("cpu0 1 2 3 4 5 6 7 8 9\nMemTotal: 1 kB\nMemFree: 1 kB\nMemAvailable: 1 kB\n"))
 	f.Fuzz(func(_ *testing.T, content []byte) {

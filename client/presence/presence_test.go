@@ -65,6 +65,32 @@ func count(sent []presence.Request, r presence.Request) (n int) {
 	return n
 }
 
+// A request that no server answers ends at its timeout. The wait before the retry counts from the request, so a node
+// whose servers hang sends as many heartbeats as any other: one that is lost costs no other one.
+func TestPresence_serversThatHang(t *testing.T) {
+	t.Parallel()
+	const ttl, beats = 12 * time.Second, 3
+	p, now := presence.New(beats, random()), time.Now()
+	began := now
+	var at []time.Duration
+	for len(at) < 10 {
+		next := p.Step(now, 1)
+		if next.Request == presence.Nothing {
+			now = next.At
+			continue
+		}
+		if at = append(at, now.Sub(began)); len(at) == 1 {
+			p.Answer(now, ttl, nil)
+			continue
+		}
+		now = now.Add(next.Timeout)
+		p.Answer(now, 0, errors.New("no answer"))
+	}
+	for i, sent := range at {
+		must.Eq(t, time.Duration(i)*ttl/beats, sent, must.Sprint(at))
+	}
+}
+
 // The node registers once, sends its heartbeats, registers at once when the servers have lost it, and
 // then sends heartbeats again.
 func TestPresence_registersAgain(t *testing.T) {
