@@ -124,7 +124,7 @@ func TestRoster(t *testing.T) {
 	must.False(t, has)
 }
 
-// reporting is a driver that reports some usages of a task.
+// reporting is a driver that reports some usages of a task, until the reader has enough.
 type reporting struct {
 	driver.Driver
 	usages []driver.Usage
@@ -133,6 +133,9 @@ type reporting struct {
 
 func (r reporting) Stats(ctx context.Context, _ driver.TaskID, _ time.Duration, report func(driver.Usage)) error {
 	for _, u := range r.usages {
+		if ctx.Err() != nil {
+			return ctx.Err() // as the stream of a plugin ends
+		}
 		report(u)
 	}
 	if r.err == nil && len(r.usages) > 0 {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -71,4 +72,17 @@ func TestDestroy_givesUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	must.ErrorContains(t, Destroy(ctx, Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, false), "allocations are left: a")
+}
+
+// Bug: the check for mounted volumes did not follow a data directory that is a symbolic link, and the files of a volume
+// would have been removed with the directory. Something is mounted at /proc.
+func TestNothingMounted_symbolicLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must.NoError(t, nothingMounted(dir))
+	for name, mounted := range map[string]string{"a-mount": "/proc", "above-mounts": "/"} {
+		link := filepath.Join(dir, name)
+		must.NoError(t, os.Symlink(mounted, link))
+		must.ErrorContains(t, nothingMounted(link), link+" is not removed, because volumes are mounted below it")
+	}
 }

@@ -96,6 +96,30 @@ func TestSecurity_OneOpenServer(t *testing.T) {
 	}
 }
 
+// Bug: the first answer decided, so a server that requires no token was not noticed if another one was faster. Here each
+// server answers when the one before it has answered.
+func TestHTTPServers_openServerAnswersLast(t *testing.T) {
+	t.Parallel()
+	before := make(chan struct{})
+	close(before)
+	var all []http.HandlerFunc
+	for _, answer := range []http.HandlerFunc{
+		responds(http.StatusForbidden, "Permission denied"), responds(http.StatusInternalServerError, "No cluster leader"), responds(http.StatusBadRequest, "Job must be specified"),
+	} {
+		wait, answered := before, make(chan struct{})
+		all = append(all, func(w http.ResponseWriter, r *http.Request) {
+			<-wait
+			answer(w, r)
+			must.NoError(t, http.NewResponseController(w).Flush())
+			close(answered)
+		})
+		before = answered
+	}
+	accept, err := newServers(t, all...).AcceptAnonymous(t.Context())
+	must.NoError(t, err)
+	must.True(t, accept)
+}
+
 // A server with TLS gets no request, neither with a secret nor without one, if no configured authority has signed its
 // certificate. It is refused at each place among the servers.
 func TestSecurity_ServerWithoutAnAuthority(t *testing.T) {
