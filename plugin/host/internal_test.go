@@ -221,8 +221,36 @@ func TestRotateLog(t *testing.T) {
 	now, err := os.ReadFile(path)
 	must.NoError(t, err)
 	must.Eq(t, "three\n", string(now))
+	write(strings.Repeat("four\n", 30))
+	must.NoError(t, rotateLog(path, 100), must.Sprint("over the file of the last rotation"))
+	old, err = os.ReadFile(path + ".1")
+	must.NoError(t, err)
+	must.Eq(t, strings.Repeat("four\n", 20), string(old))
+	info, err := os.Stat(path)
+	must.NoError(t, err)
+	must.Eq(t, 0, info.Size())
 	must.Eq(t, "", newCause("/nonexistent").described())
 	must.NoError(t, rotateLog("/nonexistent", 100))
+}
+
+// A plugin that was killed leaves a folder with its socket. Nothing of it stays: each crash would leave another one.
+func TestSweep_socketsOfDeadPlugins(t *testing.T) { // not parallel: a process of another test could inherit the socket
+	dir, err := os.MkdirTemp("", "nd")
+	must.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for _, name := range []string{"socket", "plugin-dir1/plugin2", "plugin-dir3/deeper/plugin4"} {
+		path := filepath.Join(dir, name)
+		must.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must.NoError(t, err)
+		must.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+		must.NoError(t, unix.Close(fd))
+	}
+	must.NoError(t, os.MkdirAll(filepath.Join(dir, "plugin-dir5"), 0o700))
+	must.NoError(t, sweep(t.Context(), dir))
+	left, err := os.ReadDir(dir)
+	must.NoError(t, err)
+	must.SliceEmpty(t, left)
 }
 
 // A plugin that hangs with a full backlog still listens: the next one must not start beside it.

@@ -10,6 +10,19 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/plugin/rawexec/shim"
 )
 
+// A command in a task has the user of the task with all groups, its folder and its environment, and never those of the
+// driver.
+func TestNewCommand(t *testing.T) {
+	t.Parallel()
+	cmd := newCommand(t.Context(), "/bin/x", []string{"x", "y"}, &shim.Spec{Dir: "/tmp", User: &shim.User{UID: 1, GID: 2, Groups: []uint32{3, 4}}}, false)
+	must.Eq(t, &syscall.Credential{Uid: 1, Gid: 2, Groups: []uint32{3, 4}}, cmd.SysProcAttr.Credential)
+	must.Eq(t, syscall.SIGKILL, cmd.SysProcAttr.Pdeathsig)
+	must.Eq(t, []string{"x", "y"}, cmd.Args)
+	must.Eq(t, "/tmp", cmd.Dir)
+	must.Eq(t, []string{}, cmd.Env)
+	must.Nil(t, newCommand(t.Context(), "/bin/x", []string{"x"}, &shim.Spec{}, false).SysProcAttr.Credential)
+}
+
 func TestParseLog(t *testing.T) {
 	t.Parallel()
 	for path, expected := range map[string]shim.Log{

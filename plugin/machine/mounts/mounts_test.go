@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoenig/test"
 	"github.com/shoenig/test/must"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/mounts"
 )
@@ -52,7 +53,7 @@ func TestRead(t *testing.T) {
 	must.True(t, table.Has("/proc"))
 }
 
-// A process shows by its working directory, and by a file that it has open, also a deleted one.
+// A process shows by its working directory, and by a file that it has open or mapped, also a deleted one.
 func TestHolders(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must.NoError(t, err)
@@ -66,7 +67,12 @@ func TestHolders(t *testing.T) {
 	must.True(t, me())
 	must.NoError(t, os.Remove(f.Name()))
 	must.True(t, me())
+	must.NoError(t, f.Truncate(1))
+	mapped, err := unix.Mmap(int(f.Fd()), 0, 1, unix.PROT_READ, unix.MAP_SHARED)
+	must.NoError(t, err)
 	must.NoError(t, f.Close())
+	must.True(t, me(), must.Sprint("it is mapped"))
+	must.NoError(t, unix.Munmap(mapped))
 	must.False(t, me())
 	t.Chdir(dir)
 	must.True(t, me())
