@@ -322,6 +322,16 @@ func TestHeartbeats_deletedAndRegisteredAgain(t *testing.T) {
 		beats.write(t.Context(), changes[0])    // the write finds no node
 		must.Eq(t, 1, beats.timers.Len())
 
+		beats.timers = heartbeat.New(heartbeat.Options{}, rand.New(rand.NewPCG(1, 2)))
+		beats.timers.Heartbeat("m", time.Now())
+		time.Sleep(heartbeat.MaxPause) // a longer time would be a pause of the process
+		for missed := []heartbeat.Change(nil); missed == nil; time.Sleep(time.Second) {
+			if missed, _ = beats.step(); missed != nil {
+				beats.write(t.Context(), missed[0])
+			}
+		}
+		must.Eq(t, 0, beats.timers.Len(), must.Sprint("a write that finds no node is not repeated"))
+
 		h.register(1)
 		leading := h.writers[0].heartbeats
 		timers := func() int {
