@@ -6,11 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/shoenig/test/must"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
@@ -282,6 +285,52 @@ func writeAndDie(t *testing.T) {
 	} {
 		must.NoError(t, change())
 		fmt.Println("done")
+	}
+}
+
+// withoutSync makes this test binary a client whose kernel fails each sync.
+const withoutSync = "NODEDRAIN_TEST_WITHOUT_SYNC"
+
+// A file that is not synced takes the place of no record: after a power failure it would be empty. No folder shows
+// whether a file was synced, so the kernel fails each sync.
+func TestDisk_unsyncedFile(t *testing.T) {
+	t.Parallel()
+	if dir := os.Getenv(withoutSync); dir != "" {
+		d := openDisk(t, dir)
+		must.NoError(t, d.Put("a", []byte("old")))
+		failSyncs(t)
+		must.ErrorIs(t, d.Put("a", []byte("new")), syscall.EIO)
+		return
+	}
+	dir := t.TempDir()
+	command := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	command.Env = []string{withoutSync + "=" + dir}
+	out, err := command.CombinedOutput()
+	must.NoError(t, err, must.Sprint(string(out)))
+	if strings.Contains(string(out), "--- SKIP") {
+		t.Skip("this kernel filters no calls")
+	}
+	got, damaged := all(t, openDisk(t, dir))
+	must.SliceEmpty(t, damaged)
+	must.Eq(t, map[string]string{"a": "old"}, got)
+}
+
+// failSyncs makes each later fsync of this process fail, by a filter of calls.
+func failSyncs(t *testing.T) {
+	t.Helper()
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_FSYNC, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EIO)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	runtime.LockOSThread() // the filter is that of this thread, and then of all
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Skip("this kernel filters no calls:", err)
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))); errno != 0 {
+		t.Skip("this kernel filters no calls:", errno)
 	}
 }
 
