@@ -101,6 +101,7 @@ func TestHistory(t *testing.T) {
 	must.Zero(t, w.snap().History())
 	begin := w.snap()
 	first, second := entry("a"), entry("a")
+	must.Eq(t, []uint64{644055391246469405, 3615932876638243150}, []uint64{first.History(), second.History()}, must.Sprint("all builds compute the same"))
 	must.NotEq(t, first.History(), second.History(), must.Sprint("the same entry again"))
 
 	copied, index := w.store, w.index

@@ -2,8 +2,8 @@ package statestore
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -129,8 +129,12 @@ func Extend(t *Txn, entry []byte) {
 	if versionIn(t.rows.tables) < cluster.VersionOfHistory {
 		return
 	}
-	sum := fnv.New64a()
+	sum := sha256.New()
 	fmt.Fprintf(sum, "%d %d ", c.History, c.Entry) // a hash never returns an error
 	sum.Write(entry)
-	c.History = max(1, sum.Sum64())
+	c.History = 0
+	for _, b := range sum.Sum(nil)[:8] {
+		c.History = c.History<<8 | uint64(b)
+	}
+	c.History = max(1, c.History) // zero is none
 }
