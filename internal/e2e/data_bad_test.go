@@ -92,7 +92,7 @@ func operate(s *site, args ...string) (code int, text string) {
 	return c.ProcessState.ExitCode(), string(out)
 }
 
-// Whatever a task leaves on its disk moves or is counted, to another node and on the same one. Data above the limit of its
+// All that a task leaves on its disk moves or is counted, to another node and on the same one. Data above the limit of its
 // group is given up: the operator sees that, also by the exit code, and the task starts without.
 //
 //race:skip its programs do not have the detector
