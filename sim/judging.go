@@ -299,7 +299,7 @@ func (j *judging) still() {
 	p.nodes.still(w)
 	if p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+untroubled {
 		p.nodes.settled(w)
-		j.moves.Settled(w.Now(), w.Truth(), w.Turns())
+		j.moves.Settled(w.Now(), w.Truth(), world.Turns(w))
 		if j.volumes {
 			j.claims.Still(w.Now(), w.Truth(), j.mounted())
 		}

@@ -19,7 +19,7 @@ func (m *story) drawFaults() {
 			at := m.moment(d)
 			switch {
 			case kind.Lasts: // it strikes once
-			case hitsControllers(kind.Name): // which are called rarely, on any node
+			case isRare(kind): // on any node
 				f.On, f.For, f.Probability, f.Count = "", m.draft.calm, one(d, 0.3, 0.6, 1), 2*m.draft.shape.times
 			case kind.Name == scenario.StoreRestore: // it costs as much as many entries
 			case kind.Operates && d.odds(0.5):
@@ -33,7 +33,7 @@ func (m *story) drawFaults() {
 				f.Probability = one(d, 0.02, 0.05, 0.1, 0.3)
 				f.Count = 5 * m.draft.shape.times
 			}
-			if (kind.On == scenario.OnAllocs || hitsControllers(kind.Name)) && d.odds(0.5) {
+			if (kind.On == scenario.OnAllocs || isRare(kind)) && d.odds(0.5) {
 				at = 0 // for the allocations that exist at the beginning
 			}
 			m.draft.happens(at, f)
@@ -64,9 +64,9 @@ func (m *story) strikes(d dice, name scenario.FaultName) int {
 // the scenario has the trait. Such operations hide other events.
 const oddsOfOperating = 0.4
 
-// hitsControllers reports whether a fault strikes at the calls of controllers.
-func hitsControllers(name scenario.FaultName) bool {
-	return name == scenario.ControllerHang || name == scenario.ControllerMute
+// isRare reports whether a fault has few opportunities: the calls of controllers, and the copies of data.
+func isRare(kind scenario.FaultKind) bool {
+	return kind.Data || kind.Name == scenario.ControllerHang || kind.Name == scenario.ControllerMute
 }
 
 // drawTarget draws the target of a fault. Empty means any target.

@@ -44,7 +44,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	drawContainers(begin)
 	begin.drawDevices()
 	begin.drawVolumes()
-	begin.drawDisks()
+	drawDisks(begin)
 	events := &story{draft: m, population: begin}
 	events.drawDrains()
 	(&clients{m, begin, events}).drawClients()

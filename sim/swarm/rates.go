@@ -84,9 +84,9 @@ func Rates() []Rate {
 		{"device/two-requests", "a new allocation has devices of two requests", small(0.002)},
 		{"device/of-lost", "a new allocation has a device of a lost one", small(0.002)},
 		{"device/sick-in-use", "a device that an allocation has becomes unhealthy or goes", small(0.01)},
-		{"data/copied", "a replacement has the data of the allocation that it replaces", small(0)},
-		{"data/given-up", "a replacement starts without the data of the allocation that it replaces", small(0)},
-		{"data/kept-too-long", "a client gives up the data that no replacement has taken", small(0)},
+		{"data/copied", "a replacement has the data of the allocation that it replaces", small(0.02)},
+		{"data/given-up", "a replacement starts without the data of the allocation that it replaces", small(0.018)},
+		{"data/kept-too-long", "a client gives up the data that no replacement has taken", small(0.01)},
 		{"volumes/left", "the end of an allocation is reported with volumes on the node", small(0.0024)},
 		{"claim/freed-away", "the servers free a claim on an unreachable node", small(0.0045)},
 		{"claim/forced", "an operator detaches a volume that an allocation uses", small(0.0013)},
@@ -148,7 +148,7 @@ func reasonRates() []Rate {
 		rules.ReasonWaitingForHealth: in(0.19, 0.46), rules.ReasonDisconnected: in(0.16, 0.26),
 		rules.ReasonLeftByRequest: in(0.14, 0.2), rules.ReasonBelowBudget: in(0.095, 0.6),
 		rules.ReasonWaitingForReplacement: in(0.092, 0.071), rules.ReasonNoPacedMoves: in(0.071, 0.38),
-		rules.ReasonHeldForVolumes: small(0.002), rules.ReasonWaitingForData: small(0),
+		rules.ReasonHeldForVolumes: small(0.002), rules.ReasonWaitingForData: small(0.015),
 	}
 	var rates []Rate
 	for r := range rules.ReasonCount {

@@ -32,7 +32,7 @@ func (m *draft) drawRealClients(size Size) {
 const oddsOfData = 0.25
 
 // drawDisks lets groups move their data. Some have less room than a few allocations write.
-func (m *population) drawDisks() {
+func drawDisks(m *population) {
 	if !m.draft.moving {
 		return
 	}

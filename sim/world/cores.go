@@ -149,7 +149,7 @@ func (c *cores) step() error {
 			return err
 		}
 	}
-	if err := errors.Join(c.refuse(), c.serve(), c.transfers.Step(now)); err != nil {
+	if err := errors.Join(c.refuse(), c.serve(), c.transfers.Advance(now)); err != nil {
 		return err
 	}
 	c.at = time.Time{}
@@ -287,7 +287,7 @@ func (c *cores) reply(o outgoing, taken bool) {
 }
 
 // Turns counts the copies of data that have their turn.
-func (w *World) Turns() int {
+func Turns(w *World) int {
 	if w.clients.real == nil {
 		return 0
 	}

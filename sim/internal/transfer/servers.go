@@ -116,7 +116,7 @@ func (s *Servers) Newer(id cluster.AllocID) {
 // Counts returns how many copies have a turn, and how many wait for one.
 func (s *Servers) Counts() (running, waiting int) { return s.turns.Counts() }
 
-// Next returns when the servers need their next step, or zero.
+// Next returns when the servers must be advanced again, or zero.
 func (s *Servers) Next(now time.Time) (at time.Time) {
 	if s.changed {
 		return now
@@ -132,7 +132,7 @@ func (s *Servers) Next(now time.Time) (at time.Time) {
 	return at
 }
 
-// next is when a request needs the next step.
+// next is when a request must be advanced.
 func (r *request) next() time.Time {
 	switch {
 	case r.stream != nil:
@@ -143,18 +143,18 @@ func (r *request) next() time.Time {
 	return r.at.Add(dataWait)
 }
 
-// Step answers requests and moves data.
-func (s *Servers) Step(now time.Time) error {
+// Advance answers requests and moves data.
+func (s *Servers) Advance(now time.Time) error {
 	s.changed = false
 	var errs []error
 	for _, r := range slices.Clone(s.requests) {
-		errs = append(errs, s.step(r, now))
+		errs = append(errs, s.advance(r, now))
 	}
 	s.requests = slices.DeleteFunc(s.requests, func(r *request) bool { return r.Over() && r.turn == nil && r.stream == nil })
 	return errors.Join(errs...)
 }
 
-func (s *Servers) step(r *request, now time.Time) error {
+func (s *Servers) advance(r *request, now time.Time) error {
 	if r.at.IsZero() {
 		r.at = now
 	}
