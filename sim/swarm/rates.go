@@ -181,6 +181,7 @@ func faultRates() []Rate {
 		scenario.DeviceSick: small(0.015), scenario.DeviceVanish: small(0.018), scenario.DeviceRename: small(0.017), scenario.DeviceMute: small(0.016),
 		scenario.StorageFail: small(0.0028), scenario.StorageSlow: small(0.0046), scenario.StorageHang: small(0.0024),
 		scenario.StorageCrash: small(0.0029), scenario.ControllerHang: small(0.0024), scenario.ControllerMute: small(0.0028), scenario.MountBusy: small(0.0037), scenario.ClaimLose: small(0.0037),
+		scenario.DataCut: small(0.0025), scenario.DataSlow: small(0.003), scenario.DataTwice: small(0.004),
 	}
 	var rates []Rate
 	for _, f := range scenario.Faults() {
