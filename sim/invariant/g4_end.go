@@ -148,8 +148,9 @@ func (j *endJudge) updateBounds(e *entry) {
 		lengthens := c.after != nil && (c.before == nil || requestedAt(c.after).After(now.at))
 		j.updateBound(now, j.tables.node(newest(c).NodeID), lengthens)
 	}
-	if p := j.options.Policy.Completion; p == rules.CompletionReplaced || p == rules.CompletionMigrated {
-		for _, n := range j.tables.draining { // their ends wait for replacements on other nodes
+	p := j.options.Policy.Completion
+	for _, n := range j.tables.draining { // their ends wait for replacements on other nodes, or for the data that these take
+		if p == rules.CompletionReplaced || p == rules.CompletionMigrated || len(n.ended) > 0 {
 			j.updateBound(now, n, false)
 		}
 	}
