@@ -2,6 +2,7 @@ package witness
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -14,10 +15,13 @@ import (
 func judgeData(w *Witness, e Entry, record *cluster.Drain) {
 	var names []cluster.AllocID
 	if versioned, has := e.After.(opinion.Versioned); !has || versioned.ClusterVersion() >= opinion.MovesData {
-		before := movesBefore{e.After, e.Before}
+		moves := opinion.Replacements(e.After)
+		if e.After.Node(record.NodeID) == nil {
+			moves = movesBefore{e.After, e}
+		}
 		for a := range e.After.AllocsByNode(record.NodeID) {
 			marked := a.DesiredTransition.Migrate && a.DesiredTransition.Drain == record.ID
-			if marked && opinion.Uncopied(a, before) || !marked && mayMove(before, a, record) {
+			if marked && opinion.Uncopied(a, moves) || !marked && mayMove(moves, a, record) {
 				names = append(names, a.ID)
 			}
 		}
@@ -33,14 +37,24 @@ func judgeData(w *Witness, e Entry, record *cluster.Drain) {
 	}
 }
 
-// movesBefore is the state after the end of a drain, with its node as it was before: the entry may have
-// deleted it.
+// movesBefore is the state after an entry that deletes the node of a drain, with the node as it was before, and
+// without the evaluations of the entry: they replace what is lost with the node, and their allocations get no data.
 type movesBefore struct {
 	State
-	before State
+	e Entry
 }
 
-func (s movesBefore) Node(id cluster.NodeID) *cluster.Node { return s.before.Node(id) }
+func (s movesBefore) Node(id cluster.NodeID) *cluster.Node { return s.e.Before.Node(id) }
+
+func (s movesBefore) EvalsByJob(k cluster.JobKey) iter.Seq[*cluster.Evaluation] {
+	return func(yield func(*cluster.Evaluation) bool) {
+		for eval := range s.State.EvalsByJob(k) {
+			if eval.CreateIndex < s.e.Index && !yield(eval) {
+				return
+			}
+		}
+	}
+}
 
 // mayMove reports whether the client of an ended allocation of a drain keeps its data, and the data may
 // still move.

@@ -31,7 +31,6 @@ func neverOccur() map[string]string {
 	return map[string]string{
 		"DesiredStatus=evict": "schedulers of embedders preempt allocations",
 		"EvalStatus=failed":   "schedulers of embedders give up evaluations",
-		"Outcome=node gone":   "no test purges a node that drains",
 		"MarkClass=canary":    "no job of these tests has canaries",
 		"MarkClass=proceed":   "no server of these tests has the policy",
 	}

@@ -239,8 +239,8 @@ func TestGenerate_everyOperation(t *testing.T) {
 		if scenario.FaultName(content).Kind().Devices {
 			least = seeds / 80 // few nodes have devices
 		}
-		if scenario.FaultName(content).Kind().Volumes {
-			least = seeds / 200 // fewer worlds have volumes
+		if kind := scenario.FaultName(content).Kind(); kind.Volumes || kind.Data {
+			least = seeds / 200 // fewer worlds have volumes, or data that moves
 		}
 		must.Greater(t, least, counts[content], must.Sprintf("%s", content))
 		if content != "Drain" && content != "NodeChange" && content != "job " {

@@ -133,7 +133,7 @@ func TestRates(t *testing.T) {
 
 // ofRealClients reports whether an event needs devices or volumes.
 func ofRealClients(e swarm.Event) bool {
-	for _, with := range []string{"device/", "claim/", "volumes/", "reason/held for volumes"} {
+	for _, with := range []string{"device/", "claim/", "data/", "volumes/", "reason/held for volumes", "reason/waiting for data"} {
 		if strings.HasPrefix(string(e), with) {
 			return true
 		}

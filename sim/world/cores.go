@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/datamove"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/transfer"
 )
@@ -236,6 +237,25 @@ func (c *cores) answer(id cluster.NodeID) error {
 	n.machine.Servers(w)
 	c.wake(n)
 	return nil
+}
+
+// moved queues answers to the clients that keep data until their rows have the end of its move.
+func (c *cores) moved(a shims.Applied) {
+	m, is := a.Message.(*shims.AllocClientUpdate)
+	if !is {
+		return
+	}
+	for _, r := range m.Reports {
+		if r.DataOut.StateOf().Ended() {
+			c.changed(r.Node)
+		}
+		if !r.DataIn.StateOf().Ended() {
+			continue
+		}
+		if from := a.After.Alloc(r.DataIn.Peer); from != nil {
+			c.changed(from.NodeID)
+		}
+	}
 }
 
 // send proposes the reports that were gathered.

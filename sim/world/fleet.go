@@ -137,10 +137,11 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 }
 
 // applied wakes the clients that an entry concerns. For the clients' own entries, the answer to
-// the report wakes them.
+// the report wakes them, unless a move of data has ended.
 func (f *fleet) applied(a shims.Applied) {
 	if f.real != nil {
 		f.real.transfers.Changed()
+		f.real.moved(a)
 	}
 	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients {
 		return
