@@ -196,6 +196,18 @@ func (j *Judge) source(s *statestore.Snapshot, row *cluster.Allocation) (*cluste
 	return nil, nil
 }
 
+// stopped reports whether the client had to stop an allocation before its end. Work that ends by itself leaves no
+// data, also if its job is stopped later.
+func (j *Judge) stopped(a *cluster.Allocation) bool {
+	for _, m := range j.options.Machines() {
+		if m.ID() == a.NodeID {
+			r := m.Record(a.ID)
+			return r != nil && r.Stopping
+		}
+	}
+	return false
+}
+
 // disk returns the disk of an allocation on its node, or nil.
 func (j *Judge) disk(node cluster.NodeID, alloc cluster.AllocID) *machine.Disk {
 	for _, m := range j.options.Machines() {
@@ -231,7 +243,7 @@ func (j *Judge) excused(now time.Time, s *statestore.Snapshot, row, source *clus
 		return true
 	case j.untrue[source.ID] || j.untrue[row.ID] || !moves(source):
 		return true
-	case source.ClientStatus == "complete" && opinion.TypeOf(source) != "service" && !opinion.Stopping(source):
+	case source.ClientStatus == "complete" && opinion.TypeOf(source) != "service" && !j.stopped(source):
 		return true
 	case j.taken(from.Alloc, row.ID):
 		return true

@@ -283,6 +283,11 @@ func TestJudge(t *testing.T) {
 		}, nil},
 		"a group shrinks: a moved allocation takes the slot of one that failed for good": {func(w *world) { w.shrink(1) }, nil},
 		"a group shrinks, and a slot too many is counted":                                {func(w *world) { w.shrink(2) }, []string{"miscounted"}},
+		"one of a service ended for good, and others run in all slots": {func(w *world) {
+			w.failures(10)
+			w.allocs[0].ClientStatus = cluster.ClientComplete
+			w.allocs = append(w.allocs, w.alloc("a3", "web.web[2]", "n3"))
+		}, nil},
 		"two are missing, and one is counted": {func(w *world) {
 			w.job.TaskGroups[0].Count = 3
 			w.replace()

@@ -171,8 +171,8 @@ func (p *plan) judgeSurplus(s *slots) {
 		case runs(a): // also a replacement that starts: its report ends those that it replaces
 			running, last = running+1, a
 		case a.ModifyIndex > p.snapshot: // its end came after the state of the plan, and no evaluation follows
-		case a.ClientStatus == "complete" || opinion.Stopping(a) && !opinion.Unconfirmed(a):
-			done++ // not a failed or lost one: the scheduler takes its slot away first
+		case a.ClientStatus == "complete" && opinion.TypeOf(a) != "service" || opinion.Stopping(a) && !opinion.Unconfirmed(a):
+			done++ // not a failed or lost one, or one of a service that ended for good: the scheduler takes its slot away first
 		}
 	}
 	if running > 0 && running+done > s.group.Count {
