@@ -62,7 +62,7 @@ func (v jobView) stand(g *cluster.TaskGroup, a *cluster.Allocation) (s standing,
 		return v.standEnded(a), false
 	case v.isLost(g, a, node) && a.Marked():
 		return migrating, true
-	case v.isLost(g, a, node) && g.Disconnect.NoReplace:
+	case v.isLost(g, a, node) && awaitsSlot(g, a):
 		return spent, true
 	case v.isLost(g, a, node):
 		return lost, true
