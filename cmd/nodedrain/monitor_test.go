@@ -128,6 +128,37 @@ func TestMonitor_nextServer(t *testing.T) {
 	must.StrContains(t, out, ": Outcome: deadline reached\n")
 }
 
+// Bug: an older state was restored while a drain was monitored. The monitor took the record of an earlier drain of the
+// node as that of this one, and ended with 0 beside running tasks. A later drain that has ended changes nothing.
+func TestMonitor_recordOfAnotherDrain(t *testing.T) {
+	t.Parallel()
+	const ended = `{"ID":"d1","Outcome":"complete","Strategy":{}}`
+	for name, recent := range map[string]string{"lost": ended, "an older record": ended + `,{"ID":"d2","Outcome":"deadline reached","Strategy":{}}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := client.New(client.Config{Address: answers(t, map[string]any{
+				"/v1/node/n1":             json.RawMessage(`{"ID":"n1"}`),
+				"/v1/node/n1/allocations": json.RawMessage(`[{"ID":"a1","ClientStatus":"complete"}]`),
+				"/v1/node/n1/drain":       json.RawMessage(`{"State":"ended","Drain":` + ended + `}`),
+				"/v1/drains":              json.RawMessage(`{"Recent":[` + recent + `]}`),
+			})})
+			must.NoError(t, err)
+			t.Cleanup(c.Close)
+			var out, errs strings.Builder
+			m := &drain.Monitor{API: c, Follow: drain.Follower{Node: "n1", Drain: "d2"}, Index: 7, Show: drain.NewLines(&out, &errs), Contact: cli.Contact{Patience: cli.MonitorPatience}}
+			err = m.Run(t.Context())
+			if name != "lost" {
+				must.NoError(t, err)
+				must.StrContains(t, out.String(), ": Outcome: deadline reached\n")
+				return
+			}
+			must.Eq(t, error(cli.ExitCode(1)), err)
+			must.StrContains(t, errs.String(), ": The servers have no drain d2 any more, as after a restore of an older state. Its outcome is not known\n")
+			must.StrNotContains(t, out.String(), "complete")
+		})
+	}
+}
+
 // monitored monitors the drain of a node until its end, from the state of index 7.
 func monitored(t *testing.T, address string) (out, errs string) {
 	t.Helper()

@@ -26,6 +26,8 @@ type event struct {
 // does no input or output.
 type Follower struct {
 	Node string
+	// Drain is the drain when the monitor begins, or empty if the servers are of an older build.
+	Drain string
 	// skipSystem means that system jobs need not stop, for every strategy.
 	SkipSystem bool
 	// strategy is the last one read, or nil before the first.
@@ -62,7 +64,7 @@ type Follower struct {
 
 // FollowEnded returns a Follower of a drain that has ended already, with its record.
 func FollowEnded(n *wire.Node, record *wire.Drain) Follower {
-	return Follower{Node: n.ID, Strategy: record.Strategy, record: record, status: n.Status}
+	return Follower{Node: n.ID, Drain: record.ID, Strategy: record.Strategy, record: record, status: n.Status}
 }
 
 // over reports whether the monitor can end.

@@ -3,6 +3,7 @@ package drain
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -52,8 +53,10 @@ type observation struct {
 	node       *wire.Node
 	allocs     []*wire.Allocation
 	report     *wire.NodeDrain
-	// record is the record of an ended drain, or nil. It comes with node or err.
+	// record is the record of an ended drain, or nil. It comes with node or err. lost is the id of the drain
+	// if the servers have neither the drain nor its record any more.
 	record *wire.Drain
+	lost   string
 	err    error
 }
 
@@ -84,6 +87,9 @@ func (m *Monitor) Run(ctx context.Context) error {
 				m.trouble(m.outage.Leaderless(m.Contact.Patience))
 			case s.err != nil:
 				m.giveUp(s)
+				return cli.ExitCode(1)
+			case s.lost != "":
+				m.trouble(fmt.Sprintf("The servers have no drain %s any more, as after a restore of an older state. Its outcome is not known", s.lost))
 				return cli.ExitCode(1)
 			default:
 				if s.report != nil {
@@ -166,7 +172,7 @@ func (m *Monitor) print(s observation, now time.Time) {
 // readNode reads the node until it no longer drains. Then it continues until the context ends, only
 // to notice a lost connection.
 func (m *Monitor) readNode(ctx context.Context, observations chan<- observation) {
-	index, ended := m.Index, false
+	index, ended, drain := m.Index, false, m.Follow.Drain
 	for {
 		node, answer, err := cli.Retry(ctx, &m.Contact, cli.Following(index, nodeWait, func(q client.Query) (*wire.Node, client.Answer, error) {
 			return m.API.Node(ctx, m.Follow.Node, q)
@@ -177,8 +183,13 @@ func (m *Monitor) readNode(ctx context.Context, observations chan<- observation)
 				s = observation{err: cli.Errorf("Error monitoring node: %v", err)}
 			}
 			ended = err == nil && node.DrainStrategy == nil
-			if ended || err != nil {
-				s.record = m.record(ctx)
+			switch {
+			case ended:
+				s.record, s.lost = m.record(ctx, drain)
+			case err != nil:
+				s.record, _ = m.record(ctx, drain)
+			default:
+				drain = node.DrainID
 			}
 			if !send(ctx, observations, s) {
 				return
@@ -191,15 +202,30 @@ func (m *Monitor) readNode(ctx context.Context, observations chan<- observation)
 	}
 }
 
-// record returns the servers' record of the ended drain, or nil if they have none.
-func (m *Monitor) record(ctx context.Context) *wire.Drain {
+// record returns the servers' record of an ended drain. It is nil if the servers are of an older build and have
+// no records: then drain is empty. lost is the drain if they have no record of it.
+func (m *Monitor) record(ctx context.Context, drain string) (record *wire.Drain, lost string) {
 	report, _, err := cli.Retry(ctx, &m.Contact, func() (*wire.NodeDrain, client.Answer, error) {
 		return m.API.NodeDrain(ctx, m.Follow.Node, client.Query{})
 	})
-	if err != nil || report.State != wire.StateEnded {
-		return nil
+	switch {
+	case err != nil:
+		return nil, ""
+	case report.State == wire.StateEnded && (drain == "" || report.Drain.ID == drain):
+		return report.Drain, ""
+	case drain == "":
+		return nil, ""
 	}
-	return report.Drain
+	all, _, err := cli.Retry(ctx, &m.Contact, func() (*wire.DrainList, client.Answer, error) { return m.API.Drains(ctx, client.Query{}) })
+	if err != nil {
+		return nil, ""
+	}
+	for _, ended := range all.Recent {
+		if ended.ID == drain {
+			return ended, ""
+		}
+	}
+	return nil, drain
 }
 
 // readAllocs reads the node's allocations until the context ends.

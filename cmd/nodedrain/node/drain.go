@@ -42,9 +42,10 @@ func Drain() *cli.Command {
       had to leave have stopped, with their volumes off the node and the data of their
       ephemeral disks copied if the job moves it. Nothing is unconfirmed.
   1   The request failed, or the user did not confirm it, or the drain's outcome is
-      unknown: the node was deleted, or no server answered for 10 minutes. With -monitor
-      also if the node does not drain and no record of a drain exists. If monitoring
-      fails, Nomad's command exits with 0 instead.
+      unknown: the node was deleted, no server answered for 10 minutes, or the servers
+      have lost the drain, as by a restore of an older state. With -monitor also if the
+      node does not drain and no record of a drain exists. If monitoring fails, Nomad's
+      command exits with 0 instead.
   2   The drain was cancelled.
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
@@ -175,7 +176,7 @@ func (r *drainRequest) start(limit time.Duration) error {
 	drain.Stamped(r.c.Out, now, fmt.Sprintf("Node %q drain strategy set", r.node.ID))
 	r.printRepeated(written)
 	r.printReplaced(written)
-	return r.watch(drain.Follower{Node: r.node.ID, SkipSystem: r.ignoreSystem}, answer.Index)
+	return r.watch(drain.Follower{Node: r.node.ID, Drain: written.DrainID, SkipSystem: r.ignoreSystem}, answer.Index)
 }
 
 // resume monitors the drain of a node, or judges its last one if it has ended. Both are one watch: the
@@ -192,7 +193,7 @@ func (r *drainRequest) resume(index uint64) error {
 		return r.watch(follow, 0) // nothing newer needs to happen
 	}
 	drain.Stamped(r.c.Out, time.Now(), fmt.Sprintf("Monitoring node %q: Ctrl-C to detach monitoring", r.node.ID))
-	return r.watch(drain.Follower{Node: r.node.ID, Strategy: r.node.DrainStrategy, SkipSystem: r.ignoreSystem}, index)
+	return r.watch(drain.Follower{Node: r.node.ID, Drain: r.node.DrainID, Strategy: r.node.DrainStrategy, SkipSystem: r.ignoreSystem}, index)
 }
 
 // watch monitors a drain from an index.
