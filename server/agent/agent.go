@@ -246,7 +246,7 @@ const (
 // Backend returns the backend of the API.
 func (a *Agent) Backend() httpapi.Backend {
 	return httpapi.Backend{
-		Reader: reader{a.server},
+		Reader: reader{a.server, a.versions},
 		Writer: writer{Requests: a.server.Requests(), server: a.server, heartbeats: a.heartbeats},
 		Peers:  a.peers(),
 		Drains: a.server.Drainer(),

@@ -43,8 +43,9 @@
 // ([cluster.Versions]). The leader assumes that a server that does not answer understands only
 // the present version. When all servers understand a higher version, the leader raises the
 // version by a raft entry. Until then every server writes entries that the oldest server can
-// read. The leader does not add a server that does not understand the version of the cluster. A
-// server that was downgraded to a build without that version stops at the first entry or
+// read. A new cluster has version 1, and the leader makes no change for a request before it has once
+// tried to raise that. The leader does not add a server that does not understand the version of the
+// cluster. A server that was downgraded to a build without that version stops at the first entry or
 // snapshot that it does not understand: see [Agent.Failed].
 //
 // # Reads and writes

@@ -13,7 +13,10 @@ import (
 )
 
 // reader reads the state of a server for the API.
-type reader struct{ server *server.Server }
+type reader struct {
+	server   *server.Server
+	versions *versions
+}
 
 var (
 	_ httpapi.Reader = reader{}
@@ -33,8 +36,14 @@ func (r reader) Read(ctx context.Context, minIndex uint64, query func(httpapi.St
 	}
 }
 
-// CaughtUp waits until the state contains every write of earlier leaders.
-func (r reader) CaughtUp(ctx context.Context) error { return server.Classify(r.server.CaughtUp(ctx)) }
+// CaughtUp waits until the state contains every write of earlier leaders, and a new cluster has its
+// version.
+func (r reader) CaughtUp(ctx context.Context) error {
+	if err := r.server.CaughtUp(ctx); err != nil {
+		return server.Classify(err)
+	}
+	return r.versions.awaitFirst(ctx)
+}
 
 // planner previews registrations for the API.
 type planner struct{ server *server.Server }

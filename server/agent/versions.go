@@ -38,16 +38,23 @@ type versions struct {
 	// answers are the last answers of the servers, by id, without servers that did not answer. It
 	// is nil on a server that does not lead. Guarded by mu.
 	answers map[raft.ServerID]cluster.Versions
+	// tried is closed when the first round of the term has ended. Each term has its own. Guarded by mu.
+	tried chan struct{}
 }
 
-func newVersions(a *Agent) *versions { return &versions{agent: a, lock: make(chan struct{}, 1)} }
+func newVersions(a *Agent) *versions {
+	return &versions{agent: a, lock: make(chan struct{}, 1), tried: make(chan struct{})}
+}
 
 // lead runs rounds during one term, until its context ends.
 func (v *versions) lead(ctx context.Context) {
-	defer v.setAnswers(nil)
+	defer v.endTerm()
+	first := sync.OnceFunc(func() { close(v.firstRound()) })
+	defer first()
 	logger := v.agent.config.Logger
 	for logged := ""; ; { // the last error
 		err := v.round(ctx)
+		first()
 		if ctx.Err() != nil {
 			return
 		}
@@ -161,6 +168,33 @@ func (v *versions) acquire(ctx context.Context) error {
 }
 
 func (v *versions) release() { <-v.lock }
+
+// endTerm forgets what the term has found.
+func (v *versions) endTerm() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.answers, v.tried = nil, make(chan struct{})
+}
+
+func (v *versions) firstRound() chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.tried
+}
+
+// awaitFirst returns when a new cluster has the version that its servers understand, or the leader could
+// not raise it. Before that the servers would drop what a job or node has above version 1.
+func (v *versions) awaitFirst(ctx context.Context) error {
+	if v.agent.server.Store().Snapshot().ClusterVersion() > cluster.MinVersion {
+		return nil
+	}
+	select {
+	case <-v.firstRound():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", httpapi.ErrUnavailable, context.Cause(ctx))
+	}
+}
 
 func (v *versions) setAnswers(answers map[raft.ServerID]cluster.Versions) {
 	v.mu.Lock()

@@ -1,14 +1,17 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 )
 
 // A server of commit 3dc2024 describes itself without versions. It understands version 1.
@@ -40,6 +43,25 @@ func TestVersions_admit(t *testing.T) {
 	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{Versions: later}), fmt.Sprintf("the cluster has version %d", cluster.MaxVersion))
 	a.versions.proposed = later.Min
 	must.ErrorContains(t, a.versions.admit(t.Context(), serverInfo{Versions: cluster.Understood()}), fmt.Sprintf("the cluster has version %d", later.Min))
+}
+
+// The leader of a new cluster makes no change before the cluster has its version. Bug: the first job of a new
+// cluster lost its drivers, constraints and environments, and its evaluation stayed blocked.
+func TestVersions_beforeTheFirstChange(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t, Config{Name: "s1", BootstrapExpect: 1})
+	must.NoError(t, a.versions.acquire(t.Context())) // before the election, unless the machine is very slow
+	must.NoError(t, a.Ready(t.Context()))
+	must.NoError(t, a.server.CaughtUp(t.Context()))
+	caughtUp := a.Backend().Reader.CaughtUp
+	if a.server.Store().Snapshot().ClusterVersion() == cluster.MinVersion {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		must.ErrorIs(t, caughtUp(ctx), httpapi.ErrUnavailable)
+	}
+	a.versions.release()
+	must.NoError(t, caughtUp(t.Context()))
+	must.Eq(t, cluster.MaxVersion, a.server.Store().Snapshot().ClusterVersion())
 }
 
 func TestOlderServers(t *testing.T) {
