@@ -118,6 +118,9 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 			a.report.taken, a.report.endTaken = a.report.version, a.rec.Ended
 		}
 	}
+	if alloc.ClientStatus != a.rec.ClientStatus {
+		a.report.endTaken = false // or the record could be removed before the servers have the end
+	}
 	if alloc.ClientStatus != a.rec.ClientStatus || a.rec.Healthy != nil && !agrees(alloc, *a.rec.Healthy) {
 		a.report.noteUrgent() // the servers have lost the report, or marked the node as down
 	}

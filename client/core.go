@@ -229,8 +229,8 @@ func (c *Core) remove(a *allocRunner) {
 
 // receive handles an answer of the servers. It ignores an answer of another cluster, and changes that
 // are older than the last answer: allocations that must run could be missing in them. An answer with all
-// allocations after the first one is of servers that do not have the state of the last answer. So they may
-// have an older registration too, and the facts are published again.
+// allocations after the first one is of servers that do not have what the client has read or written. So they
+// may have an older registration and older reports too, and the client repeats these.
 func (c *Core) receive(w Changes) {
 	if !c.agreement.accepts(w) {
 		return
@@ -262,12 +262,29 @@ func (c *Core) receive(w Changes) {
 		known[id] = true
 	}
 	relist(c, w, known)
+	if w.All {
+		c.repeat(w)
+	}
 	for _, a := range c.allocs {
 		if !known[a.id()] {
 			a.stopUnknown()
 		}
 	}
 	c.releaseOld(w, known)
+}
+
+// repeat reports again what the rows of an answer with all allocations lack.
+func (c *Core) repeat(w Changes) {
+	rows := w.Allocs
+	for _, u := range w.Unreadable {
+		rows = append(rows, u.Alloc)
+	}
+	for _, row := range rows {
+		if a := c.alloc(row.ID); a != nil && !a.orphan() {
+			a.out.compare(row)
+			a.report.repeat(row)
+		}
+	}
 }
 
 // receiveAlloc handles an allocation that the servers have placed or changed. One that is lost and was
@@ -299,7 +316,7 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 }
 
 // discard removes the oldest ended allocations if there are more than KeepEnded. It removes ended
-// orphans at once. An allocation that waits for a predecessor stays, and one whose data another takes.
+// orphans at once. An allocation that waits for a predecessor stays, and one in whose folders the data of another is, or whose data another takes.
 func (c *Core) discard() {
 	keep := max(0, c.options.KeepEnded)
 	over, orphans := 0, false
@@ -315,6 +332,9 @@ func (c *Core) discard() {
 	for _, a := range c.allocs {
 		if a.in.pending() && !a.rec.Ended {
 			sources[a.in.source()] = true
+		}
+		if holder := a.out.holder(); holder != a { // nil is no source
+			sources[holder] = true
 		}
 	}
 	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || sources[a] || a.order.predecessor() != nil })

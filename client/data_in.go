@@ -11,9 +11,10 @@ import (
 type DataIn struct {
 	State DataInState
 	// Peer is the allocation whose data it is. The servers name it when the copy begins; before that it is
-	// the one that the allocation replaces. Local: it has ended on this node.
-	Peer  cluster.AllocID
-	Local bool `json:",omitempty"`
+	// the one that the allocation replaces. From is the allocation of this node in whose folders the data is,
+	// or empty.
+	Peer cluster.AllocID
+	From cluster.AllocID `json:",omitempty"`
 	// Why states what the allocation waits for, or why the data was given up.
 	Why            string `json:",omitempty"`
 	Bytes, Skipped int64  `json:",omitempty"`
@@ -155,21 +156,23 @@ func (d *dataIn) quiet() string {
 
 // take begins the move from an allocation of this node, after its end.
 func (d *dataIn) take(source *allocRunner) {
-	rec := d.alloc.rec.DataIn
+	rec, holder := d.alloc.rec.DataIn, source.out.holder()
 	switch out := source.rec.DataOut; {
 	case !source.rec.Ended || source.saves.saved != source.saves.version || source.discarding:
 		return // its end, its save and its removal mark this allocation
+	case holder != nil && (!holder.rec.Ended || holder.saves.saved != holder.saves.version || holder.discarding):
+		return
 	case out != nil && out.State == cluster.DataCopied && out.Peer != d.alloc.id():
 		rec.Peer = source.id()
 		d.giveUp(fmt.Sprintf("the data has moved to allocation %s", out.Peer))
 		return
-	case out != nil && out.Lost:
+	case holder == nil, out != nil && out.Lost:
 		rec.Peer = source.id()
 		d.giveUp(dataLost)
 		return
 	}
 	d.failures, d.retryAt = 0, 0
-	rec.State, rec.Peer, rec.Local, rec.StartedAt = DataInReceived, source.id(), true, d.alloc.core.now.Wall
+	rec.State, rec.Peer, rec.From, rec.StartedAt = DataInReceived, source.id(), holder.id(), d.alloc.core.now.Wall
 	d.changed()
 }
 
@@ -305,12 +308,8 @@ func (d *dataIn) place() {
 	case d.failures > 0 && stops, !a.core.reached(d.retryAt):
 		return
 	}
-	var from cluster.AllocID
-	if rec.Local {
-		from = rec.Peer
-	}
 	d.placing = true
-	a.core.options.Shell.PlaceData(a.rec.Alloc, from, allocReply(a, func(err error) {
+	a.core.options.Shell.PlaceData(a.rec.Alloc, rec.From, allocReply(a, func(err error) {
 		d.placing = false
 		if err != nil {
 			d.retry()
@@ -322,10 +321,13 @@ func (d *dataIn) place() {
 		}
 		rec.State, rec.Why = DataInPlaced, ""
 		text := fmt.Sprintf("The task has the data of allocation %s", rec.Peer)
-		if !rec.Local {
+		if rec.From == "" {
 			text += fmt.Sprintf(": %d bytes, and %d special files are left out", rec.Bytes, rec.Skipped)
 		} else if source := a.core.alloc(rec.Peer); source != nil {
-			source.out.taken(a.id())
+			if holder := source.out.holder(); holder != nil {
+				holder.out.taken(a)
+			}
+			source.out.taken(a)
 		}
 		d.ended(text)
 	}))

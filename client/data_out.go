@@ -8,10 +8,12 @@ import (
 
 // DataOut is the part of a [Record] about the data that an ended allocation keeps for a replacement.
 type DataOut struct {
-	// State is [cluster.DataKept], or how the move ended. Peer is the replacement that has the data, or
-	// empty.
+	// State is [cluster.DataKept], or how the move ended, or empty if the servers have lost the end of a move that
+	// they do not follow. Peer is the replacement that has the data, or empty. Moved: it is an allocation of
+	// this node, and the data has left the folders of this one.
 	State cluster.DataState
 	Peer  cluster.AllocID `json:",omitempty"`
+	Moved bool            `json:",omitempty"`
 	Why   string          `json:",omitempty"`
 	// Lost: the client has no record of the allocation, and its folders may be gone. State is [cluster.DataKept] until
 	// the servers have ended the move.
@@ -80,9 +82,10 @@ func (o *dataOut) update(row *cluster.Allocation) {
 	if !o.kept() || !ended || row.DataOut.Kept() {
 		return
 	}
+	lost := o.alloc.rec.DataOut.Lost
 	o.alloc.rec.DataOut = nil
 	if row.DataOut != nil {
-		o.alloc.rec.DataOut = &DataOut{State: row.DataOut.State, Peer: row.DataOut.Peer, Why: row.DataOut.Why}
+		o.alloc.rec.DataOut = &DataOut{State: row.DataOut.State, Peer: row.DataOut.Peer, Why: row.DataOut.Why, Lost: lost}
 	}
 	o.alloc.saves.note()
 }
@@ -95,10 +98,67 @@ func (o *dataOut) forget() {
 	}
 }
 
-// taken handles that a replacement on this node has the data. Its report ends the move on both rows.
-func (o *dataOut) taken(by cluster.AllocID) {
-	o.alloc.rec.DataOut = &DataOut{State: cluster.DataCopied, Peer: by}
+// taken handles that a replacement on this node has the data. Its report ends the move on both rows, if the servers
+// have the replacement.
+func (o *dataOut) taken(by *allocRunner) {
+	o.alloc.rec.DataOut = &DataOut{State: cluster.DataCopied, Peer: by.id(), Moved: true}
 	o.alloc.saves.note()
+	if o.alloc.listed && !by.listed {
+		o.restore()
+	}
+}
+
+// compare handles a row of an answer with all allocations. If the move has not ended there, the servers have lost its
+// end, unless the report of a replacement on this node is on its way.
+func (o *dataOut) compare(row *cluster.Allocation) {
+	out := o.alloc.rec.DataOut
+	switch {
+	case !o.alloc.rec.Ended, row.DataOut.StateOf().Ended():
+	case out == nil && row.DataOut.Kept():
+		o.restore()
+	case out == nil, !out.State.Ended():
+	default:
+		if by := o.alloc.core.alloc(out.Peer); !out.Moved || by == nil || !by.listed {
+			o.restore()
+		}
+	}
+}
+
+// restore keeps the data again, in the folders in which it is now. If they are gone, the data is lost.
+func (o *dataOut) restore() {
+	a := o.alloc
+	next := &DataOut{Since: a.core.now.Boot}
+	if out := a.rec.DataOut; out != nil {
+		next.Lost, next.Moved, next.Peer = out.Lost, out.Moved, out.Peer
+	}
+	if next.Moved {
+		for range a.core.allocs { // the bound protects from a cycle
+			by := a.core.alloc(next.Peer)
+			next.Lost = by == nil
+			if by == nil || by.rec.DataOut == nil || !by.rec.DataOut.Moved {
+				break
+			}
+			next.Peer = by.rec.DataOut.Peer
+		}
+	} else {
+		next.Peer = ""
+	}
+	if a.group.MovesData() {
+		next.State = cluster.DataKept
+	}
+	a.rec.DataOut = next
+	a.touch()
+	if next.Lost && o.kept() {
+		o.giveUp()
+	}
+}
+
+// holder returns the allocation of this node in whose folders the data of this one is, or nil if it is gone.
+func (o *dataOut) holder() *allocRunner {
+	if out := o.alloc.rec.DataOut; out != nil && out.Moved && !out.State.Ended() {
+		return o.alloc.core.alloc(out.Peer)
+	}
+	return o.alloc
 }
 
 // step gives the data up when the retention is over.

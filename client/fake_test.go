@@ -301,7 +301,10 @@ func (n *node) stop(id cluster.AllocID, change ...func(*cluster.Allocation)) {
 }
 
 // answer sends all allocations of the node to the core.
-func (n *node) answer() {
+func (n *node) answer() { n.core.Servers(n.rows()) }
+
+// rows returns all allocations of the node, as the servers have them.
+func (n *node) rows() client.Changes {
 	w := client.Changes{ClusterID: "cluster-1", Index: n.index, Version: n.version, Complete: true}
 	for _, a := range n.allocs {
 		known := a.Copy()
@@ -323,7 +326,7 @@ func (n *node) answer() {
 		w.Allocs = append(w.Allocs, known)
 	}
 	w.Claims = n.storage.claimed()
-	n.core.Servers(w)
+	return w
 }
 
 // crash kills the core and starts another one.

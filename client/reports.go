@@ -37,7 +37,7 @@ type reportState struct {
 	version, sent, taken, urgent uint64
 	// due is when the first change after sent must be reported.
 	due time.Duration
-	// endTaken: the servers have the end of the allocation.
+	// endTaken: the servers have the end of the allocation, as far as their answers show.
 	endTaken bool
 	// restored: the earlier core may have reported the newest state. The first answer of the
 	// servers shows whether it did.
@@ -118,6 +118,14 @@ func (s *reportState) note() {
 func (s *reportState) noteUrgent() {
 	s.note()
 	s.urgent = s.version
+}
+
+// repeat reports the state again if the row of the servers lacks a part of it, although it was sent: the servers
+// may have lost the report. What was not sent is reported in any case.
+func (s *reportState) repeat(row *cluster.Allocation) {
+	if s.version == max(s.sent, s.taken) && !inRow(row, s.alloc.newReport()) {
+		s.noteUrgent()
+	}
 }
 
 // reportable reports whether the servers need and accept the newest state. The client tries to save

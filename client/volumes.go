@@ -80,13 +80,16 @@ func (c *Core) adoptVolumes(alloc *cluster.Allocation) {
 	}
 }
 
-// releaseOld releases the claims of allocations that have ended for the servers or are deleted. The
-// servers free no claim on a node that they reach, because only its client can determine that nothing is
-// mounted. So the client also releases claims of allocations that it has never received. It does
-// not release a claim that is newer than the answer: its allocation may be in the next answer.
+// releaseOld releases the claims of allocations that have ended for the servers or are deleted, and of those
+// that have ended here: the servers may have lost an earlier release. The servers free no claim on a node
+// that they reach, because only its client can determine that nothing is mounted. So the client also
+// releases claims of allocations that it has never received. It does not release a claim that is newer
+// than the answer: its allocation may be in the next answer.
 func (c *Core) releaseOld(w Changes, known map[cluster.AllocID]bool) {
 	for _, claim := range w.Claims {
-		if known[claim.Alloc] || claim.CreateIndex > w.Index || !claim.State.OnNode() {
+		a := c.alloc(claim.Alloc)
+		live := known[claim.Alloc] && (a == nil || !a.rec.Ended)
+		if live || claim.CreateIndex > w.Index || !claim.State.OnNode() {
 			continue
 		}
 		c.releaseClaim(storage.Request{

@@ -189,7 +189,8 @@ func listEvalAllocs(q *request) error {
 	})
 }
 
-// listNodeChanges answers GET /v1/node/{id}/allocations?changes={cluster}&index={index}&history={history}:
+// listNodeChanges answers GET
+// /v1/node/{id}/allocations?changes={cluster}&index={index}&history={history}&shown={index}-{history}:
 // what the servers have changed of a node's allocations since an earlier answer of the cluster. The
 // node's client reads it. A reader waits for such a change; reports of the client are none.
 //
@@ -197,16 +198,18 @@ func listEvalAllocs(q *request) error {
 // another cluster, and for one from before the snapshot from which the server was restored. This
 // includes all indexes from before an operator restored a saved state. It is also complete if the
 // servers have lost the state of the earlier answer, because they started from an older copy of their
-// data. The index of that state may be above the present one, or below it.
+// data. The index of that state may be above the present one, or below it. The same is true for the state
+// that the answer to a write of the client has shown, because the client must write again.
 func listNodeChanges(q *request) error {
 	since, cluster := q.params.index, q.backend.Peers.Cluster()
 	known := since > 0 && q.URL.Query().Get("changes") == cluster
-	history, err := historyParam(q)
+	had, err := statesOfReader(q)
 	if err != nil {
 		return err
 	}
 	return q.read(func(s State) found {
-		c := changes{state: s, cluster: cluster, complete: !known || !s.InHistory(since, history)}
+		lost := slices.ContainsFunc(had, func(r readerState) bool { return !s.InHistory(r.index, r.history) })
+		c := changes{state: s, cluster: cluster, complete: !known || lost}
 		c.read(q.nodeID(), since)
 		f := found{index: since, body: func() (any, error) { return c.answer(q), nil }}
 		if c.any() {
@@ -216,17 +219,36 @@ func listNodeChanges(q *request) error {
 	})
 }
 
-// historyParam returns the history of the state that a reader of changes has, or zero. It is zero for a
-// stale read: this server may be behind the one that has answered before.
-func historyParam(q *request) (history uint64, err error) {
-	text := q.URL.Query().Get("history")
-	if text == "" || q.params.stale {
-		return 0, nil
+// readerState identifies a state that a reader of changes has had: see [State.InHistory].
+type readerState struct{ index, history uint64 }
+
+// statesOfReader returns the state since which the reader needs changes, and a later one if the reader names it.
+// A stale read compares no histories: this server may be behind the one that has answered before.
+func statesOfReader(q *request) ([]readerState, error) {
+	since := readerState{index: q.params.index}
+	history, shown := q.URL.Query().Get("history"), q.URL.Query().Get("shown")
+	if q.params.stale {
+		return []readerState{since}, nil
 	}
-	if history, err = strconv.ParseUint(text, 16, 64); err != nil {
-		return 0, failure.Bad("Invalid history")
+	var err error
+	if history != "" {
+		if since.history, err = strconv.ParseUint(history, 16, 64); err != nil {
+			return nil, failure.Bad("Invalid history")
+		}
 	}
-	return history, nil
+	if shown == "" {
+		return []readerState{since}, nil
+	}
+	var later readerState
+	index, history, _ := strings.Cut(shown, "-")
+	later.index, err = strconv.ParseUint(index, 10, 64)
+	if err == nil {
+		later.history, err = strconv.ParseUint(history, 16, 64)
+	}
+	if err != nil {
+		return nil, failure.Bad("Invalid shown state")
+	}
+	return []readerState{since, later}, nil
 }
 
 // changes are what a node's client has to receive of one state.
@@ -266,12 +288,8 @@ func (c *changes) answer(q *request) wire.AllocChanges {
 	index := max(1, c.state.Index())
 	q.indexHeader(index)
 	slices.Sort(c.live)
-	history := ""
-	if id := c.state.History(); id != 0 {
-		history = strconv.FormatUint(id, 16)
-	}
 	return wire.AllocChanges{
-		ClusterID: c.cluster, Index: index, History: history, Complete: c.complete,
+		ClusterID: c.cluster, Index: index, History: stateID(c.state).History, Complete: c.complete,
 		Allocs: wire.NewNodeAllocations(slices.Collect(byID(c.rows)), q.options.Region), Live: c.live,
 	}
 }

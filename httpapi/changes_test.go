@@ -246,15 +246,6 @@ func TestChanges_lostStates(t *testing.T) {
 	}
 }
 
-// The history in a request is one of an answer.
-func TestChanges_invalidHistory(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t).nodes(1)
-	refused := request(t, "GET", w.serve(httpapi.Options{}).URL+changesPath+"c1&index=1&history=x", "")
-	must.Eq(t, 400, refused.code)
-	must.Eq(t, "Invalid history", refused.body)
-}
-
 // restoreAbove replaces the state by a saved one, as the restore of an operator does: with an index
 // above all that were used.
 func (w *fixture) restoreAbove(saved *statestore.Snapshot) {
@@ -459,8 +450,8 @@ func (w *twins) report() {
 			reports = append(reports, clustertest.Report(a, status, w.Now()))
 		}
 	}
-	index := result.Of(w.api.NodeSide(nodeID(1)).ReportAllocs(w.Context(), reports)).OK(w)
-	w.changes.Reported(reports, index)
+	answer := result.Of(w.api.NodeSide(nodeID(1)).ReportAllocs(w.Context(), reports)).OK(w)
+	w.changes.Reported(reports, answer.Index)
 }
 
 func (w *twins) requestChanges() client.Changes {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -52,7 +53,19 @@ func registerNode(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl, ClusterVersion: s.ClusterVersion()})
+	after, err := q.state()
+	if err != nil {
+		return err
+	}
+	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl, ClusterVersion: s.ClusterVersion(), State: stateID(after)})
+}
+
+// stateID identifies a state, or is zero below cluster version 9.
+func stateID(s State) wire.StateID {
+	if s.History() == 0 {
+		return wire.StateID{}
+	}
+	return wire.StateID{Index: s.Index(), History: strconv.FormatUint(s.History(), 16)}
 }
 
 // processOf returns the id of the client's process, or empty.
@@ -139,7 +152,7 @@ func heartbeat(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl, ClusterVersion: s.ClusterVersion()})
+	return q.answer(wire.HeartbeatResponse{HeartbeatTTL: ttl, ClusterVersion: s.ClusterVersion(), State: stateID(s)})
 }
 
 // reportAllocs answers PUT /v1/client/{id}/allocations: a client's report of its allocations. It
@@ -163,7 +176,11 @@ func reportAllocs(q *request) error {
 	if err != nil {
 		return orNotFound(err, http.StatusNotFound, nodeNotFound)
 	}
-	return q.written(done.Index, wire.AllocsResponse{Index: done.Index})
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	return q.written(done.Index, wire.AllocsResponse{Index: done.Index, State: stateID(s)})
 }
 
 // nodeExists is an error unless the node that the path names exists.

@@ -320,5 +320,9 @@ func releaseClaims(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.written(done.Index, wire.ClaimsResponse{Index: done.Index})
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	return q.written(done.Index, wire.ClaimsResponse{Index: done.Index, State: stateID(s)})
 }

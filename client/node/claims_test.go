@@ -54,7 +54,7 @@ func newClaimed(t *testing.T) *claimedHere {
 			var body wire.ClaimsRequest
 			must.NoError(t, json.NewDecoder(r.Body).Decode(&body))
 			s.released, s.claim = append(s.released, body.Released...), s.then
-			must.NoError(t, json.NewEncoder(w).Encode(wire.ClaimsResponse{Index: 7}))
+			must.NoError(t, json.NewEncoder(w).Encode(wire.ClaimsResponse{Index: 7, State: wire.StateID{Index: 8, History: "h"}}))
 		default:
 			http.NotFound(w, r)
 		}
@@ -107,6 +107,7 @@ func TestHTTPServers_release(t *testing.T) {
 	s.claim, s.then = nil, nil
 	must.NoError(t, s.ReleaseVolume(t.Context(), dataOfA))
 	must.SliceLen(t, 1, s.released)
+	must.Eq(t, wire.StateID{Index: 8, History: "h"}, s.shown.take(), must.Sprint("a release is a write too"))
 }
 
 // The client reads its claims when it gets a list of its allocations, and not after other changes.

@@ -33,6 +33,12 @@ func (d *dataSource) Open(alloc string, folders []string) (sources []datacopy.So
 	case a.kept == nil:
 		return nil, nil, fmt.Errorf("%w: the node does not keep the data of allocation %q", nodeapi.ErrUnknown, alloc)
 	}
+	switch holder := d.roster.get(string(a.holder)); {
+	case holder == nil:
+		return nil, nil, fmt.Errorf("%w: the node does not have allocation %q, to which the data of allocation %q has moved", nodeapi.ErrUnknown, a.holder, alloc)
+	case !holder.ended:
+		return nil, nil, fmt.Errorf("%w: allocation %q, to which the data of allocation %q has moved, has not ended", nodeapi.ErrState, a.holder, alloc)
+	}
 	tasks := d.tasks.tasksOf(a.kept)
 	all := allocdir.DataFolders(tasks)
 	if len(folders) > 0 {
@@ -48,7 +54,7 @@ func (d *dataSource) Open(alloc string, folders []string) (sources []datacopy.So
 		}
 	}
 	for _, folder := range all {
-		root, err := d.tasks.dirs.OpenData(alloc, folder)
+		root, err := d.tasks.dirs.OpenData(string(a.holder), folder)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

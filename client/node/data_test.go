@@ -294,6 +294,34 @@ func TestData_onOneNode(t *testing.T) {
 	w.stop()
 }
 
+// The servers lose the replacement that has the data on the same node. The node sends the data from its folders, after
+// its end.
+func TestData_ofALostReplacement(t *testing.T) {
+	t.Parallel()
+	w := newSource(t)
+	w.give(4, w.disk("r", "p"))
+	w.awaitStatus("r", cluster.ClientRunning)
+	at := w.serve().URL + "/v1/client/allocation/p/data?folder=t/local"
+	status, _ := get(t, at)
+	must.Eq(t, http.StatusGone, status)
+	older := w.disk("p", "")
+	older.ClientStatus, older.AllocModifyIndex = cluster.ClientRunning, 2
+	w.servers.feed <- client.Changes{
+		ClusterID: "c", Index: 2, Version: cluster.VersionOfData, All: true, Complete: true, Allocs: []*cluster.Allocation{older}, Known: []cluster.AllocID{"p"},
+	}
+	w.eventually("the data is sent", func() bool {
+		status, body := get(t, at)
+		if status == http.StatusServiceUnavailable {
+			must.StrContains(t, body, `allocation "r", to which the data of allocation "p" has moved, has not ended`)
+		}
+		return status == http.StatusOK && strings.Contains(body, "t/local/small")
+	})
+	w.await(func(s *scripted) bool {
+		return s.reported["p"].DataOut.Kept() && s.reported["r"].ClientStatus == cluster.ClientComplete
+	})
+	w.stop()
+}
+
 // A client receives one copy at a time. The others wait without an open stream.
 func TestData_oneAtATime(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ type httpServers struct {
 	// registeredIn is the cluster version of the last registration. The servers dropped fields of
 	// newer versions.
 	registeredIn atomic.Uint64
+	shown        shownState
 	// token registers an unknown node. Only Register uses it, in one goroutine.
 	token machineToken
 }
@@ -58,6 +59,31 @@ type httpServer struct {
 	member, stranger *api.Client
 	self             api.NodeSide
 	close            func()
+}
+
+// shownState is the newest state that the answers to writes have shown since the last request for changes
+// began. If the servers have lost this state, what the client has written may be lost too.
+type shownState struct {
+	mu     sync.Mutex
+	newest wire.StateID // guarded by mu
+}
+
+func (s *shownState) note(id wire.StateID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id.Index > s.newest.Index {
+		s.newest = id
+	}
+}
+
+// take returns the state for a request. The answer shows that the servers have it, or is complete. After a request
+// without an answer the caller notes it again.
+func (s *shownState) take() wire.StateID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.newest
+	s.newest = wire.StateID{}
+	return id
 }
 
 // newHTTPServers sends no request. process is the id of this process.
@@ -118,6 +144,7 @@ func (s *httpServers) Register(ctx context.Context, n *cluster.Node) (ttl time.D
 		}
 		if err == nil {
 			ttl = answer.HeartbeatTTL
+			s.shown.note(answer.State)
 			s.registeredIn.Store(uint64(answer.ClusterVersion))
 		}
 		return err
@@ -135,6 +162,7 @@ func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err err
 	err = s.send(func(one httpServer) error {
 		answer, err := one.self.Heartbeat(ctx)
 		ttl, version = answer.HeartbeatTTL, answer.ClusterVersion
+		s.shown.note(answer.State)
 		return err
 	})
 	if before := cluster.Version(s.registeredIn.Load()); err == nil && version > before {
@@ -150,6 +178,7 @@ func (s *httpServers) Heartbeat(ctx context.Context) (ttl time.Duration, err err
 func (s *httpServers) Changes(ctx context.Context, since api.Since) (w client.Changes, err error) {
 	ctx, cancel := context.WithTimeout(ctx, changesTimeout)
 	defer cancel()
+	since.Shown = s.shown.take()
 	err = s.send(func(one httpServer) error {
 		c, err := one.self.Changes(ctx, since, changesWait)
 		w = changesOf(c)
@@ -159,6 +188,9 @@ func (s *httpServers) Changes(ctx context.Context, since api.Since) (w client.Ch
 		}
 		return err
 	})
+	if err != nil || w.ClusterID == "" {
+		s.shown.note(since.Shown)
+	}
 	return w, err
 }
 
@@ -190,7 +222,8 @@ func changesOf(c api.Changes) client.Changes {
 // Report implements [Servers].
 func (s *httpServers) Report(ctx context.Context, reports []cluster.AllocReport) error {
 	return s.send(func(one httpServer) error {
-		_, err := one.self.ReportAllocs(ctx, reports)
+		answer, err := one.self.ReportAllocs(ctx, reports)
+		s.shown.note(answer.State)
 		return err
 	})
 }
@@ -370,7 +403,8 @@ func (s *httpServers) ReleaseVolume(ctx context.Context, k cluster.ClaimKey) err
 	}
 	if c != nil && c.State.OnNode() {
 		err := s.send(func(one httpServer) error {
-			_, err := one.self.Release(ctx, []cluster.ClaimKey{k})
+			answer, err := one.self.Release(ctx, []cluster.ClaimKey{k})
+			s.shown.note(answer.State)
 			return err
 		})
 		if err != nil {

@@ -30,9 +30,11 @@ var _ nodeapi.Roster = (*roster)(nil)
 type rostered struct {
 	job   cluster.JobKey
 	tasks []rosteredTask
-	// ended: the allocation has ended. kept is the allocation if the client keeps its data, or nil.
-	ended bool
-	kept  *cluster.Allocation
+	// ended: the allocation has ended. kept is the allocation if the client keeps its data, or nil. holder is
+	// the allocation in whose folders the data is.
+	ended  bool
+	kept   *cluster.Allocation
+	holder cluster.AllocID
 	// changed is closed when a newer record arrives, or when the allocation is removed.
 	changed chan struct{}
 }
@@ -56,7 +58,10 @@ func newRoster(d *drivers, records ...[]*client.Record) *roster {
 func (r *roster) put(rec *client.Record) {
 	next := &rostered{job: rec.Alloc.JobKey(), ended: rec.Ended, changed: make(chan struct{})}
 	if out := rec.DataOut; out != nil && out.State == cluster.DataKept && !out.Lost {
-		next.kept = rec.Alloc
+		next.kept, next.holder = rec.Alloc, rec.Alloc.ID
+		if out.Moved {
+			next.holder = out.Peer
+		}
 	}
 	for i := range rec.Tasks {
 		t := &rec.Tasks[i]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
@@ -225,6 +226,10 @@ func TestNodeSide_Changes(t *testing.T) {
 	must.Eq(t, client.Changes{
 		Since: client.Since{ClusterID: "c", Index: 17}, Allocs: []*cluster.Allocation{{ID: "a", AllocModifyIndex: 16}}, Live: []cluster.AllocID{},
 	}, changes)
+
+	since := client.Since{ClusterID: "c", Index: 12, History: "a", Shown: wire.StateID{Index: 15, History: "b"}}
+	result.Of(c.NodeSide("n1").Changes(t.Context(), since, time.Minute)).OK(t)
+	must.Eq(t, "changes=c&history=a&index=12&shown=15-b&wait=60000ms", last.query)
 
 	c, _ = answering(t, client.Config{}, http.StatusOK, nil, `{"ClusterID":"c","Index":17,"Complete":true,"Allocs":[{"ID":"a"}]}`)
 	changes = result.Of(c.NodeSide("n1").Changes(t.Context(), client.Since{}, time.Minute)).OK(t)

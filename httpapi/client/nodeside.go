@@ -33,14 +33,14 @@ func (s NodeSide) Heartbeat(ctx context.Context) (wire.HeartbeatResponse, error)
 	return r, err
 }
 
-// ReportAllocs sends a report of the node's allocations. The index is that of the entry.
-func (s NodeSide) ReportAllocs(ctx context.Context, reports []cluster.AllocReport) (index uint64, err error) {
+// ReportAllocs sends a report of the node's allocations.
+func (s NodeSide) ReportAllocs(ctx context.Context, reports []cluster.AllocReport) (wire.AllocsResponse, error) {
 	var request wire.AllocsRequest
 	for _, r := range reports {
 		request.Allocs = append(request.Allocs, wire.NewAllocReport(r))
 	}
 	r, _, err := put[wire.AllocsResponse](ctx, s.client, s.path("/allocations"), request)
-	return r.Index, err
+	return r, err
 }
 
 // Since is what a node's client has: the state of a cluster at an index. The zero value is nothing.
@@ -50,6 +50,9 @@ type Since struct {
 	// History distinguishes the state from another one with the same index: servers that start from an
 	// older copy of their data use indexes again. It is empty below cluster version 9.
 	History string
+	// Shown is the newest state that the answer to a write of the client has shown, or zero. In an answer it
+	// is zero.
+	Shown wire.StateID
 }
 
 // Changes are what the servers have changed of a node's allocations. [NodeAllocs.Merge] merges them
@@ -85,13 +88,16 @@ type Unreadable struct {
 // Changes reads what the servers have changed of the node's allocations since a state, and waits for a
 // change, for at most wait. Reports of the client are no change. Without a known state it reads all
 // allocations, and does not wait. The answer is complete, too, if the servers do not have the changes since
-// that state: for example because an older state was restored, or because they have lost it. The index of
-// such an answer may be lower.
+// that state: for example because an older state was restored, or because they have lost it, or what the
+// client has written since. The index of such an answer may be lower.
 func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) (Changes, error) {
 	values := Query{Index: since.Index, Wait: wait}.values()
 	values.Set("changes", since.ClusterID)
 	if since.History != "" {
 		values.Set("history", since.History)
+	}
+	if since.Shown != (wire.StateID{}) {
+		values.Set("shown", fmt.Sprintf("%d-%s", since.Shown.Index, since.Shown.History))
 	}
 	text, answer, err := read(ctx, s.client, nodePath(string(s.id), "/allocations"), values)
 	if err != nil {
@@ -101,7 +107,7 @@ func (s NodeSide) Changes(ctx context.Context, since Since, wait time.Duration) 
 	if err != nil {
 		return Changes{}, fmt.Errorf("reading the changes of the node's allocations: %w", err)
 	}
-	c := Changes{Since: Since{w.ClusterID, max(w.Index, answer.Index), w.History}, Complete: w.Complete, Nameless: w.Nameless}
+	c := Changes{Since: Since{ClusterID: w.ClusterID, Index: max(w.Index, answer.Index), History: w.History}, Complete: w.Complete, Nameless: w.Nameless}
 	var ids []cluster.AllocID
 	for _, one := range w.Allocs {
 		ids = append(ids, cluster.AllocID(one.ID))

@@ -117,11 +117,11 @@ func (s NodeSide) volumes(ctx context.Context, values url.Values) ([]ClaimedVolu
 
 // Release reports to the servers that the client has taken the volumes of the claims off the node, at most
 // [cluster.MaxClaimChanges]. Claims that are gone are left out.
-func (s NodeSide) Release(ctx context.Context, claims []cluster.ClaimKey) (index uint64, err error) {
+func (s NodeSide) Release(ctx context.Context, claims []cluster.ClaimKey) (wire.ClaimsResponse, error) {
 	request := wire.ClaimsRequest{Released: []wire.ClaimRelease{}}
 	for _, k := range claims {
 		request.Released = append(request.Released, wire.ClaimRelease{Namespace: string(k.Volume.Namespace), Volume: string(k.Volume.ID), AllocID: string(k.Alloc)})
 	}
 	r, _, err := put[wire.ClaimsResponse](ctx, s.client, s.path("/claims"), request)
-	return r.Index, err
+	return r, err
 }

@@ -15,7 +15,8 @@ type AllocChanges struct {
 	// ClusterID is the id of the cluster, or empty if the server does not have it.
 	ClusterID string
 	// Index and History identify the state. The next request names them. History is empty below cluster
-	// version 9, and from a server of an older release.
+	// version 9, and from a server of an older release. It also names a later [StateID] of the cluster that
+	// the client has.
 	Index   uint64
 	History string `json:",omitzero"`
 	// Complete means that Allocs are all allocations of the node that are not client-terminal, the lost ones

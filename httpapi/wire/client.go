@@ -23,6 +23,15 @@ type HeartbeatResponse struct {
 	// leave out what the version does not have: a client registers again when it has grown. Zero is from a
 	// server of an older release.
 	ClusterVersion cluster.Version `json:",omitempty"`
+	State          StateID         `json:",omitzero"`
+}
+
+// StateID identifies a state that contains what a request of a client has written, and all that was written before.
+// It is zero below cluster version 9, and from a server of an older release. The next request for changes
+// names it: see [AllocChanges].
+type StateID struct {
+	Index   uint64
+	History string
 }
 
 // AllocsRequest is the body of PUT /v1/client/{id}/allocations: a client's report of its
@@ -54,6 +63,7 @@ type AllocReport struct {
 type AllocsResponse struct {
 	// Index is that of the entry that was written.
 	Index uint64
+	State StateID `json:",omitzero"`
 }
 
 // Reports are the reports of a node at a time. The error names the first report that a client

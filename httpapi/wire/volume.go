@@ -173,6 +173,7 @@ type ClaimRelease struct {
 type ClaimsResponse struct {
 	// Index is that of the entry that was written.
 	Index uint64
+	State StateID `json:",omitzero"`
 }
 
 // Volume returns the volume of a registration, with its defaults.

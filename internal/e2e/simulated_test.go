@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // fleet simulates the clients of nodes over the HTTP API of any of several servers. A server of an older
@@ -178,9 +179,9 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 }
 
 func (f *fleet) report(n *simulatedNode, reports []cluster.AllocReport) error {
-	var index uint64
+	var answer wire.AllocsResponse
 	err := n.send(f.ctx, fleetTimeout, func(ctx context.Context, c *client.Client) (err error) {
-		index, err = c.NodeSide(n.self.ID).ReportAllocs(ctx, reports)
+		answer, err = c.NodeSide(n.self.ID).ReportAllocs(ctx, reports)
 		return err
 	})
 	if err != nil {
@@ -188,7 +189,7 @@ func (f *fleet) report(n *simulatedNode, reports []cluster.AllocReport) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.known.Reported(reports, index)
+	n.known.Reported(reports, answer.Index)
 	f.show(n)
 	return nil
 }
