@@ -263,7 +263,7 @@ func (c *Core) receive(w Changes) {
 	}
 	relist(c, w, known)
 	if w.All {
-		c.repeat(w)
+		repeat(c, w)
 	}
 	for _, a := range c.allocs {
 		if !known[a.id()] {
@@ -271,20 +271,6 @@ func (c *Core) receive(w Changes) {
 		}
 	}
 	c.releaseOld(w, known)
-}
-
-// repeat reports again what the rows of an answer with all allocations lack.
-func (c *Core) repeat(w Changes) {
-	rows := w.Allocs
-	for _, u := range w.Unreadable {
-		rows = append(rows, u.Alloc)
-	}
-	for _, row := range rows {
-		if a := c.alloc(row.ID); a != nil && !a.orphan() {
-			a.out.compare(row)
-			a.report.repeat(row)
-		}
-	}
 }
 
 // receiveAlloc handles an allocation that the servers have placed or changed. One that is lost and was

@@ -301,10 +301,10 @@ func (n *node) stop(id cluster.AllocID, change ...func(*cluster.Allocation)) {
 }
 
 // answer sends all allocations of the node to the core.
-func (n *node) answer() { n.core.Servers(n.rows()) }
+func (n *node) answer() { n.core.Servers(rowsOf(n)) }
 
-// rows returns all allocations of the node, as the servers have them.
-func (n *node) rows() client.Changes {
+// rowsOf returns all allocations of the node, as the servers have them.
+func rowsOf(n *node) client.Changes {
 	w := client.Changes{ClusterID: "cluster-1", Index: n.index, Version: n.version, Complete: true}
 	for _, a := range n.allocs {
 		known := a.Copy()

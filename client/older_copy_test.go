@@ -19,7 +19,7 @@ func copied(n *node) (rollBack func()) {
 	return func() {
 		n.allocs, n.servers, n.index, n.storage.claims = slices.Clone(allocs), maps.Clone(servers), index, maps.Clone(claims)
 		n.log("the servers start from an older copy")
-		w := n.rows()
+		w := rowsOf(n)
 		w.All = true
 		w.Allocs = slices.DeleteFunc(w.Allocs, func(a *cluster.Allocation) bool { return !cluster.IsListed(a) })
 		w.Known = nil

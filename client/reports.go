@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -118,6 +119,20 @@ func (s *reportState) note() {
 func (s *reportState) noteUrgent() {
 	s.note()
 	s.urgent = s.version
+}
+
+// repeat reports again what the rows of an answer with all allocations lack.
+func repeat(c *Core, w Changes) {
+	rows := slices.Clone(w.Allocs)
+	for _, u := range w.Unreadable {
+		rows = append(rows, u.Alloc)
+	}
+	for _, row := range rows {
+		if a := c.alloc(row.ID); a != nil && !a.orphan() {
+			a.out.compare(row)
+			a.report.repeat(row)
+		}
+	}
 }
 
 // repeat reports the state again if the row of the servers lacks a part of it, although it was sent: the servers
