@@ -23,20 +23,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/datacopy"
+	"github.com/seed-f9cf0b39/nodedrain/internal/tmpfs"
 )
 
 // root opens a new folder. It is in memory where the machine has such a folder: each copy syncs its file system.
 func root(t testing.TB) (*os.Root, string) {
 	t.Helper()
-	path, err := os.MkdirTemp("/dev/shm", "datacopy-test-")
-	if err != nil {
-		path = t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(path) })
-	r, err := os.OpenRoot(path)
-	must.NoError(t, err)
-	t.Cleanup(func() { _ = r.Close() })
-	return r, path
+	r := tmpfs.Folder(t)
+	return r, r.Name()
 }
 
 // receiver returns a receiver of alloc/data into a new folder, and the path of alloc/data.
@@ -261,10 +255,7 @@ func TestCopy_limits(t *testing.T) {
 // A full disk is found by the write that fails, too.
 func TestCopy_fullDisk(t *testing.T) {
 	into := t.TempDir()
-	if err := unix.Mount("tmpfs", into, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("the test needs the right to mount: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(into, unix.MNT_DETACH) })
+	tmpfs.Mount(t, into, "size=1m")
 	from, dir := root(t)
 	write(t, dir, "a", 2<<20)
 	small, err := os.OpenRoot(into)
@@ -354,10 +345,7 @@ func TestSend_mountPoint(t *testing.T) {
 	write(t, dir, "a", 10)
 	mounted := filepath.Join(dir, "mounted")
 	must.NoError(t, os.Mkdir(mounted, 0o700))
-	if err := unix.Mount("tmpfs", mounted, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("the test needs the right to mount: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(mounted, unix.MNT_DETACH) })
+	tmpfs.Mount(t, mounted, "size=1m")
 	write(t, dir, "mounted/other", 10)
 	r, into := receiver(t, nil)
 	must.NoError(t, r.Receive(t.Context(), bytes.NewReader(send(t, from, datacopy.Position{}))))

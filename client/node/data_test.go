@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
-	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/datacopy"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/internal/tmpfs"
 )
 
 // moving are test servers that copy data: their requests for data go to a handler over HTTP.
@@ -258,14 +258,10 @@ func TestData_hostile(t *testing.T) {
 func TestData_noRoom(t *testing.T) {
 	t.Parallel()
 	source := newSource(t)
-	var small string
-	t.Cleanup(func() { _ = unix.Unmount(small, unix.MNT_DETACH) }) // after the cleanup of the target
+	small := t.TempDir()
+	tmpfs.Mount(t, small, "size=32m,mode=700")
 	target := newMoving(t, proxy(source.serve()))
-	small = target.config.DataDir
-	must.NoError(t, os.MkdirAll(small, 0o700))
-	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=32m,mode=700"); err != nil {
-		t.Skipf("SKIPPED: the test needs the right to mount: %v", err)
-	}
+	target.config.DataDir = small
 	target.begin()
 	target.awaitMock()
 	target.give(2, target.disk("r", "p"))

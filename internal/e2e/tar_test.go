@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/datacopy"
+	"github.com/seed-f9cf0b39/nodedrain/internal/tmpfs"
 )
 
 // tarVariable makes TestCopy_besideTar run.
@@ -26,7 +27,7 @@ func TestCopy_besideTar(t *testing.T) {
 	}
 	for _, size := range []struct{ files, bytes int }{{1, 1 << 30}, {200_000, 1 << 10}} {
 		t.Run(fmt.Sprintf("files=%d/bytes=%d", size.files, size.bytes), func(t *testing.T) {
-			from := inMemory(t)
+			from := tmpfs.Folder(t)
 			dir, content := from.Name(), make([]byte, size.bytes)
 			_, _ = rand.NewChaCha8([32]byte{}).Read(content)
 			for i := range size.files {
@@ -47,24 +48,10 @@ func TestCopy_besideTar(t *testing.T) {
 	}
 }
 
-// inMemory opens a new folder. It is in memory where the machine has such a folder.
-func inMemory(t *testing.T) *os.Root {
-	t.Helper()
-	path, err := os.MkdirTemp("/dev/shm", "datacopy-test-")
-	if err != nil {
-		path = t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(path) })
-	r, err := os.OpenRoot(path)
-	must.NoError(t, err)
-	t.Cleanup(func() { _ = r.Close() })
-	return r
-}
-
 // besideTar copies a folder with tar.
 func besideTar(t *testing.T, dir string) (wall, cpu time.Duration) {
 	t.Helper()
-	to, err := os.MkdirTemp(filepath.Dir(dir), "datacopy-tar-")
+	to, err := os.MkdirTemp(filepath.Dir(dir), "tmpfs-test-tar-")
 	must.NoError(t, err)
 	defer os.RemoveAll(to)
 	return measured(t, unix.RUSAGE_CHILDREN, func() {
@@ -77,7 +64,7 @@ func besideTar(t *testing.T, dir string) (wall, cpu time.Duration) {
 // throughPipe copies a folder through a pipe.
 func throughPipe(t *testing.T, from *os.Root) (wall, cpu time.Duration) {
 	t.Helper()
-	path, err := os.MkdirTemp(filepath.Dir(from.Name()), "datacopy-test-")
+	path, err := os.MkdirTemp(filepath.Dir(from.Name()), "tmpfs-test-")
 	must.NoError(t, err)
 	defer os.RemoveAll(path)
 	into, err := os.OpenRoot(path)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
 	"github.com/seed-f9cf0b39/nodedrain/internal/frozen"
+	"github.com/seed-f9cf0b39/nodedrain/internal/tmpfs"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog/keeper"
@@ -378,10 +379,7 @@ func TestFind_ReusedPID(t *testing.T) {
 func TestKeeper_FullDisk(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	if err := unix.Mount("tmpfs", n.config.Logs, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("this machine lets the test mount no tmpfs: %v", err)
-	}
-	t.Cleanup(func() { must.NoError(t, unix.Unmount(n.config.Logs, unix.MNT_DETACH)) })
+	tmpfs.Mount(t, n.config.Logs, "size=1m")
 	k := n.start()
 	filler := filepath.Join(n.config.Logs, "filler")
 	must.ErrorIs(t, os.WriteFile(filler, make([]byte, 2<<20), 0o600), syscall.ENOSPC)
