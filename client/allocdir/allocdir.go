@@ -64,7 +64,9 @@ func Open(path string) (*Folders, error) {
 	if err := root.Chmod(".", 0o711); err != nil {
 		return nil, errors.Join(fmt.Errorf("folder of allocations: %w", err), root.Close())
 	}
-	return &Folders{path: path, root: root}, nil
+	f := &Folders{path: path, root: root}
+	_ = f.makeTrash() // while there is room: a later removal may need to free a full disk
+	return f, nil
 }
 
 // Close closes the folder.

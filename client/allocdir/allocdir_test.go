@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
+	"github.com/seed-f9cf0b39/nodedrain/internal/tmpfs"
 )
 
 func open(t testing.TB) *allocdir.Folders {
@@ -237,6 +238,59 @@ func TestRemove_Interrupted(t *testing.T) {
 	ids, err = f.List()
 	must.NoError(t, err)
 	must.SliceEmpty(t, ids)
+}
+
+// A full disk is freed: a removal needs no new file or folder. Bug: it made two for its own use, so a disk that ended
+// allocations had filled stayed full.
+func TestRemove_FullDisk(t *testing.T) {
+	t.Parallel()
+	small := t.TempDir()
+	tmpfs.Mount(t, small, "size=1m,nr_inodes=40")
+	f := openAt(t, filepath.Join(small, "alloc"))
+	long := strings.Repeat("x/", 200)
+	tasks := []allocdir.Task{{Name: "web"}}
+	must.NoError(t, f.Build("a", tasks))
+	must.NoError(t, f.Build(long, tasks))
+	into, err := f.MakeIncoming(t.Context(), "a")
+	must.NoError(t, err)
+	write(t, filepath.Join(into.Name(), "alloc/data/file"), "part")
+	must.NoError(t, into.Close())
+	must.ErrorIs(t, os.WriteFile(filepath.Join(f.Task(long, "web"), "local/big"), make([]byte, 2<<20), 0o600), syscall.ENOSPC)
+	fill := func() {
+		t.Helper()
+		var err error
+		for i := 0; err == nil || errors.Is(err, fs.ErrExist); i++ {
+			err = os.Mkdir(filepath.Join(f.Task(long, "web"), "local", fmt.Sprint(i)), 0o700)
+		}
+		must.ErrorIs(t, err, syscall.ENOSPC)
+	}
+	fill()
+	must.NoError(t, f.RemoveIncoming(t.Context(), "a"))
+	fill()
+	must.NoError(t, f.Remove(t.Context(), long))
+	must.NoError(t, f.Remove(t.Context(), "a"))
+	ids, err := f.List()
+	must.NoError(t, err)
+	must.SliceEmpty(t, ids)
+	must.NoError(t, f.Build("a", tasks))
+}
+
+// What is mounted on a folder of a task is not deleted, whatever the name of the folder.
+func TestRemove_MountedTask(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	for _, name := range []string{"web", ".0", ".1"} {
+		must.NoError(t, f.Build("a", nil))
+		mounted := filepath.Join(f.Alloc("a"), name)
+		must.NoError(t, os.Mkdir(mounted, 0o700))
+		tmpfs.Mount(t, mounted, "size=1m")
+		write(t, filepath.Join(mounted, "precious"), "kept")
+		must.ErrorIs(t, f.Remove(t.Context(), "a"), syscall.EBUSY)
+		found := filepath.Join(filepath.Dir(f.Alloc("a")), ".trash/a", name)
+		must.Eq(t, "kept", content(t, filepath.Join(found, "precious")))
+		must.NoError(t, unix.Unmount(found, 0))
+		must.NoError(t, f.Remove(t.Context(), "a"))
+	}
 }
 
 // Ids that are too long for the name of a folder are known, also while their folders are removed.

@@ -70,7 +70,10 @@ func (f *Folders) RemoveIncoming(ctx context.Context, alloc string) error {
 	if _, err := f.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return f.removeTree(ctx, alloc, at)
+	if err := (&remover{ctx: ctx, root: f.root, bin: at}).remove(); err != nil {
+		return fmt.Errorf("remove the incoming data of allocation %s: %w", alloc, err)
+	}
+	return nil
 }
 
 // PlaceIncoming moves the data that has arrived over the folders of an allocation, which are empty. They have the
