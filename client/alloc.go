@@ -17,9 +17,10 @@ type allocRunner struct {
 	order order
 
 	// built: the folders of the allocation exist. building: a Build call is in flight.
-	built, building bool
-	buildAt         time.Duration
-	buildFailures   int
+	// buildFull: the disk had no room for them.
+	built, building, buildFull bool
+	buildAt                    time.Duration
+	buildFailures              int
 
 	// pending is set for an orphan only: the allocation that must run when the remains of the
 	// orphan are removed, or nil.
@@ -209,7 +210,7 @@ func (a *allocRunner) build() {
 	}
 	a.building = true
 	a.core.options.Shell.Build(a.rec.Alloc, allocReply(a, func(err error) {
-		a.building, a.built = false, err == nil
+		a.building, a.built, a.buildFull = false, err == nil, noRoom(err)
 		if err != nil {
 			a.buildFailures++
 			a.buildAt = a.core.now.Boot + backoff(a.buildFailures, a.core.options.MinRetry, a.core.options.MaxRetry)
@@ -275,6 +276,8 @@ func (a *allocRunner) description() string {
 		return "stopping: " + a.rec.StopReason
 	case a.rec.ClientStatus == cluster.ClientRunning:
 		return "tasks are running"
+	case diskTrouble(a) != "":
+		return "waiting for the disk: " + diskTrouble(a)
 	case a.in.pending():
 		return a.in.text()
 	case a.order.predecessor() != nil:
@@ -306,6 +309,7 @@ func (a *allocRunner) discard() {
 		}
 		a.core.remove(a)
 		a.core.visiting.ended()
+		a.core.roomFreed()
 		switch {
 		case a.pending == nil:
 		case a.pendingUnreadable != "":

@@ -301,17 +301,19 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	a.received()
 }
 
-// discard removes the oldest ended allocations if there are more than KeepEnded. It removes ended
-// orphans at once. An allocation that waits for a predecessor stays, and one in whose folders the data of another is, or whose data another takes.
+// discard removes the oldest ended allocations if there are more than KeepEnded, and one after the other while the
+// disk has no room for a record. It removes ended orphans at once. An allocation that waits for a predecessor stays,
+// and so does one in whose folders the data of another is, or whose data another takes.
 func (c *Core) discard() {
 	keep := max(0, c.options.KeepEnded)
-	over, orphans := 0, false
+	over, orphans, full := 0, false, false
 	for _, a := range c.allocs {
+		full = full || lacksRoom(a)
 		if a.over() {
 			over, orphans = over+1, orphans || a.orphan()
 		}
 	}
-	if over <= keep && !orphans {
+	if over == 0 || over <= keep && !orphans && !full {
 		return // the usual case needs no search
 	}
 	sources := map[*allocRunner]bool{}
@@ -328,6 +330,33 @@ func (c *Core) discard() {
 	for i, a := range ended {
 		if i < len(ended)-keep || a.orphan() {
 			a.discard()
+		}
+	}
+	if full {
+		freeRoom(ended)
+	}
+}
+
+// freeRoom removes the first of ended allocations that can be removed, unless a removal runs.
+func freeRoom(ended []*allocRunner) {
+	for _, a := range ended {
+		if a.discarding {
+			return
+		}
+	}
+	for _, a := range ended {
+		if a.discard(); a.discarding {
+			return
+		}
+	}
+}
+
+// roomFreed repeats the writes that had no room.
+func (c *Core) roomFreed() {
+	for _, a := range c.allocs {
+		if lacksRoom(a) {
+			a.saves.retryAt, a.buildAt = 0, 0
+			a.visits.mark()
 		}
 	}
 }

@@ -661,10 +661,34 @@ func TestCore_fullDisk(t *testing.T) {
 	n.place(allocation("b", mainTask("web")))
 	n.run(time.Minute)
 	must.Len(t, 1, n.live(""))
-	must.EqOp(t, "the client cannot write its record to the disk", n.servers["b"].TaskStates.State("web").Waiting.Detail)
+	must.EqOp(t, "the client cannot write its record to the disk, which is full", n.servers["b"].TaskStates.State("web").Waiting.Detail)
+	must.EqOp(t, "waiting for the disk: the client cannot write its record to the disk, which is full", n.servers["b"].ClientDescription)
 	ends(n, "a", time.Minute)
 	n.fullDisk = false
 	reaches(n, "b", cluster.ClientRunning, time.Minute)
+	must.StrNotContains(t, n.servers["b"].ClientDescription, "disk")
+}
+
+// A full disk is freed of ended allocations, the oldest first, until it has room for a record. Bug: the client kept the
+// folders of fifty, so the disk stayed full.
+func TestCore_fullDiskIsFreed(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{runs: []ending{{after: time.Second}}}
+	for i := range 5 {
+		batch := allocation(cluster.AllocID(fmt.Sprint("old-", i)), mainTask("web"))
+		batch.Job.Type = cluster.JobBatch
+		n.place(batch)
+		reaches(n, batch.ID, cluster.ClientComplete, time.Minute)
+	}
+	n.run(time.Minute)
+	must.SliceEmpty(t, n.discarded)
+	n.fullDisk, n.roomAfter = true, 3
+	n.scripts["web"] = script{}
+	n.place(allocation("b", mainTask("web")))
+	reaches(n, "b", cluster.ClientRunning, 5*time.Second)
+	must.Eq(t, []cluster.AllocID{"old-0", "old-1", "old-2"}, n.discarded)
+	n.run(time.Minute)
+	must.Len(t, 3, n.discarded)
 }
 
 // The client was down for longer than the grace of a task that had to stop. The task then gets its

@@ -368,6 +368,9 @@ func (d *dataIn) report() *cluster.DataMove {
 	m := &cluster.DataMove{
 		Peer: rec.Peer, Why: cluster.CutText(rec.Why), Bytes: rec.Bytes, Skipped: rec.Skipped, StartedAt: rec.StartedAt,
 	}
+	if trouble := diskTrouble(d.alloc); trouble != "" && d.pending() {
+		m.Why = trouble
+	}
 	switch rec.State {
 	case DataInWaiting:
 		m.State = cluster.DataWaiting

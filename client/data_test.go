@@ -278,6 +278,9 @@ func TestData_fullDisk(t *testing.T) {
 	n.place(disk("r", "p"))
 	n.run(time.Minute)
 	must.EqOp(t, 0, n.data.requests)
+	// Bug: the servers got no other reason than that of a replacement that waits for its predecessor.
+	must.EqOp(t, "the client cannot write its record to the disk, which is full", dataIn(n, "r", cluster.DataWaiting).Why)
+	must.StrHasPrefix(t, "waiting for the disk: ", n.servers["r"].ClientDescription)
 	n.fullDisk = false
 	n.run(time.Minute)
 	dataIn(n, "r", cluster.DataCopied)

@@ -95,7 +95,7 @@ func TestLedger_doubleGrant(t *testing.T) {
 	must.EqOp(t, "d1 1", n.devices.reserved())
 }
 
-// The disk is full when the owner ends. In the records on the disk it still has the device, so
+// The disk fails when the owner ends. In the records on the disk it still has the device, so
 // after a crash the next client would find two owners. The next start therefore waits until the end
 // is on the disk.
 func TestLedger_releaseIsOnTheDisk(t *testing.T) {
@@ -105,11 +105,12 @@ func TestLedger_releaseIsOnTheDisk(t *testing.T) {
 	n.run(time.Minute)
 	n.place(withDevices(allocation("b", mainTask("new")), "new", "d1"))
 	n.run(time.Minute)
-	n.fullDisk = true
+	n.brokenDisk = true
 	ends(n, "a", time.Minute)
 	must.StrContains(t, n.waiting("b", "new"), "is held by task old of allocation a")
 	must.Len(t, 0, n.live(""))
-	n.fullDisk = false
+	must.SliceEmpty(t, n.discarded, must.Sprint("only a full disk is freed"))
+	n.brokenDisk = false
 	n.run(time.Minute)
 	must.Len(t, 1, n.live("new"))
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,8 +84,11 @@ type node struct {
 	dyingTakes time.Duration
 	// ownCgroup: the driver keeps its tasks in groups that the shell cannot kill.
 	ownCgroup bool
-	// silent: the servers do not accept reports. fullDisk: all saves fail.
-	silent, fullDisk bool
+	// silent: the servers do not accept reports. fullDisk: all saves fail, until the folders of roomAfter
+	// allocations are removed if it is positive. brokenDisk: all saves fail. discarded are the removed allocations.
+	silent, fullDisk, brokenDisk bool
+	roomAfter                    int
+	discarded                    []cluster.AllocID
 	// unsaved are the allocations whose last save failed. The core retries it after some seconds,
 	// also when the disk has room again.
 	unsaved map[cluster.AllocID]bool
@@ -600,9 +604,13 @@ func (s *shell) Abandon(p client.Plugin, generation client.Generation) {
 
 func (s *shell) Save(r *client.Record, reply func(error)) {
 	s.later(time.Millisecond, func() func() {
-		if s.node.fullDisk {
+		if s.node.fullDisk || s.node.brokenDisk {
 			s.node.unsaved[r.Alloc.ID] = true
-			return func() { reply(errors.New("no space left on device")) }
+			err := errDisk
+			if s.node.fullDisk {
+				err = fmt.Errorf("write record: %w", syscall.ENOSPC)
+			}
+			return func() { reply(err) }
 		}
 		if s.epoch == s.node.epoch {
 			s.node.disk[r.Alloc.ID] = r
@@ -617,6 +625,10 @@ func (s *shell) Discard(id cluster.AllocID, reply func(error)) {
 		delete(s.node.disk, id)
 		delete(s.node.data.folders, id)
 		delete(s.node.data.staged, id)
+		s.node.discarded = append(s.node.discarded, id)
+		if s.node.roomAfter--; s.node.roomAfter == 0 {
+			s.node.fullDisk = false
+		}
 		return func() { reply(nil) }
 	})
 }

@@ -1,6 +1,10 @@
 package client
 
-import "time"
+import (
+	"errors"
+	"syscall"
+	"time"
+)
 
 // saves writes the record of one allocation. A newer version waits for the save in flight.
 type saves struct {
@@ -9,7 +13,9 @@ type saves struct {
 	// newest version whose save was answered, and flight is the version in flight, or zero.
 	version, saved, tried, flight uint64
 	failures                      int
-	retryAt                       time.Duration
+	// full: the disk had no room for the last save.
+	full    bool
+	retryAt time.Duration
 }
 
 // note counts a change of the record.
@@ -33,13 +39,19 @@ func (s *saves) step() {
 func (s *saves) answered(err error) {
 	c := s.alloc.core
 	s.tried = s.flight
+	s.full = noRoom(err)
 	if err == nil {
+		if s.failures > 0 {
+			s.alloc.report.note() // the report has named the disk
+		}
 		s.saved, s.failures, s.retryAt = s.flight, 0, 0
 		if s.alloc.rec.Ended {
 			c.visiting.ended() // a replacement may take the data
 		}
 	} else {
-		s.failures++
+		if s.failures++; s.failures == 1 {
+			s.alloc.report.note()
+		}
 		wait := backoff(s.failures, c.options.MinRetry, c.options.MaxRetry)
 		s.retryAt = c.now.Boot + wait
 		c.options.Logger.Error("the record of an allocation could not be saved; its tasks do not start until it is saved", "alloc", s.alloc.id(), "error", err, "retry_in", wait)
@@ -48,3 +60,26 @@ func (s *saves) answered(err error) {
 }
 
 func (s *saves) busy() bool { return s.flight != 0 }
+
+// diskTrouble is why an allocation cannot begin because of the disk of the node, or empty.
+func diskTrouble(a *allocRunner) string {
+	text, full := "", a.saves.full
+	switch {
+	case a.saves.failures > 0:
+		text = "the client cannot write its record to the disk"
+	case !a.built && a.buildFailures > 0:
+		text, full = "the client cannot create its folders on the disk", a.buildFull
+	}
+	if text != "" && full {
+		text += ", which is full"
+	}
+	return text
+}
+
+// lacksRoom reports whether the last write to the disk for an allocation had no room.
+func lacksRoom(a *allocRunner) bool {
+	return a.saves.full && !a.saves.busy() || a.buildFull && !a.building
+}
+
+// noRoom reports whether an error means that the disk is full.
+func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

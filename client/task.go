@@ -330,7 +330,7 @@ func (w *waits) set(kind cluster.WaitKind, at time.Duration, detail string) {
 
 // setDisk sets that a start waits until the record of the allocation is on disk.
 func (w *waits) setDisk() {
-	w.set(cluster.WaitDisk, 0, "the client cannot write its record to the disk")
+	w.set(cluster.WaitDisk, 0, diskTrouble(w.task.alloc))
 }
 
 func (w *waits) end() {

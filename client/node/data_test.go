@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -269,6 +270,43 @@ func TestData_noRoom(t *testing.T) {
 	target.awaitStatus("r", cluster.ClientRunning)
 	must.False(t, exists(target.path("r", ".incoming")))
 	must.True(t, exists(source.path("p", "t/local/small")))
+	target.stop()
+	source.stop()
+}
+
+// An ended allocation has filled the disk of the target: its folders are removed, and the data moves. If that cannot
+// help, the servers get the reason of the wait, which the record cannot hold. Bugs: the disk stayed full, and for the
+// servers the replacement waited for its predecessor.
+func TestData_fullDisk(t *testing.T) {
+	t.Parallel()
+	source := newSource(t)
+	small := t.TempDir()
+	tmpfs.Mount(t, small, "size=128m,mode=700")
+	target := newMoving(t, proxy(source.serve()))
+	target.config.DataDir = small
+	target.begin()
+	target.awaitMock()
+	old := target.alloc("old", `{"run_for": "1ms"}`)
+	target.give(2, old)
+	target.awaitStatus("old", cluster.ClientFailed) // a task of a service does not end
+	fill := func(path string) {
+		must.ErrorIs(t, os.WriteFile(path, make([]byte, 256<<20), 0o600), syscall.ENOSPC)
+	}
+	fill(target.path("old", "alloc/data/big"))
+	target.give(3, target.disk("r", "p"))
+	target.awaitData("r", cluster.DataCopied)
+	target.awaitStatus("r", cluster.ClientRunning)
+	must.False(t, exists(target.path("old", "")))
+
+	filler := filepath.Join(small, "filler")
+	fill(filler)
+	target.give(4, target.disk("r2", "p"))
+	target.await(func(s *scripted) bool {
+		in := s.reported["r2"].DataIn
+		return in.StateOf() == cluster.DataWaiting && in.Why == "the client cannot write its record to the disk, which is full"
+	})
+	must.NoError(t, os.Remove(filler))
+	target.awaitStatus("r2", cluster.ClientRunning)
 	target.stop()
 	source.stop()
 }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -159,7 +160,7 @@ func (r *run) Save(record *client.Record, reply func(error)) {
 	r.after(saveTime, func() {
 		var err error
 		if r.node.diskFull {
-			err = errors.New("no space left on device")
+			err = syscall.ENOSPC
 		} else if r.alive() {
 			r.node.disk[record.Alloc.ID] = record
 			r.node.options.Observer.Saved(r.node, record)
