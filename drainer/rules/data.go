@@ -49,10 +49,15 @@ func mayGetReplacement(v View, a *cluster.Allocation) bool {
 	return hasOpenEval(v, a.JobKey())
 }
 
-// needsData reports whether a replacement of the allocation would get its data.
+// needsData reports whether a replacement of the allocation would get its data. A stopped job has no replacements, and a
+// group of count 0 has none.
 func needsData(v View, a *cluster.Allocation) bool {
 	job := v.Job(a.JobKey())
-	return !job.Stopped() && job.Group(a.TaskGroup).MovesData()
+	if job.Stopped() {
+		return false
+	}
+	g := job.Group(a.TaskGroup)
+	return g.MovesData() && (g.Count > 0 || job.Type.EveryNode())
 }
 
 // DataNotCopied returns the allocations of the drain of a draining node whose data no replacement has in

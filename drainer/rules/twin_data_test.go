@@ -25,8 +25,8 @@ func keepsData(a *cluster.Allocation) bool {
 
 // getsData: a replacement of the allocation would get its data.
 func (w rows) getsData(a *cluster.Allocation) bool {
-	g := w.groupOf(a)
-	return g != nil && g.EphemeralDisk.Migrate && !w.jobOf(a).Stop
+	g, job := w.groupOf(a), w.jobOf(a)
+	return g != nil && g.EphemeralDisk.Migrate && !job.Stop && (g.Count > 0 || job.Type == "system" || job.Type == "sysbatch")
 }
 
 // chain is the allocation and those that replace it, one after the other.

@@ -43,7 +43,7 @@ func KeepsData(a *cluster.Allocation) bool {
 // its job.
 func NeedsData(a *cluster.Allocation, j *cluster.Job) bool {
 	g := groupOf(j, a.TaskGroup)
-	return g != nil && !j.Stop && g.EphemeralDisk.Migrate
+	return g != nil && !j.Stop && g.EphemeralDisk.Migrate && (g.Count > 0 || j.Type == "system" || j.Type == "sysbatch")
 }
 
 // longestChain bounds a chain of allocations that replace each other without data.
