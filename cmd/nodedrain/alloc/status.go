@@ -72,7 +72,7 @@ func show(c *cli.Call, a *wire.Allocation, verbose bool) error {
 	c.SectionIfAny("Devices", AssignedTable(a))
 	c.SectionIfAny("Volumes", volumeTable(a))
 	c.SectionIfAny("Volumes Still On The Node", volume.HoldTable(a.VolumeHolds, verbose))
-	c.SectionIfAny("Data Of The Ephemeral Disk", dataTable(a, verbose, time.Now()))
+	c.SectionIfAny("Data Of The Ephemeral Disk", dataTable(a, replacement(c, a), verbose, time.Now()))
 	volume.PrintControllerCalls(&c.Base, a.ControllerCalls, verbose)
 	usage(c, a)
 	return nil
@@ -108,33 +108,6 @@ func taskWait(a *wire.Allocation, w wire.TaskWait, now time.Time) string {
 		w.Detail = ""
 	}
 	return cli.WaitText(&w, now)
-}
-
-// dataTable lists the moves of the data of an ephemeral disk to the allocation and from it, which may be none.
-func dataTable(a *wire.Allocation, verbose bool, now time.Time) *cli.Table {
-	t := cli.NewTable("Move", "Allocation", "State", "Bytes", "Average", "Skipped Files", "Started", "Ended", "Why")
-	for _, one := range []struct {
-		name string
-		move *wire.DataMove
-	}{{"from", a.DataIn}, {"to", a.DataOut}} {
-		if m := one.move; m != nil {
-			t.Row(one.name, cmp.Or(cli.ShortID(m.Peer, verbose), "-"), m.State, cli.BytesText(uint64(max(0, m.Bytes))), speedOf(m, now),
-				fmt.Sprint(m.Skipped), cli.TimeCell(m.StartedAt), cli.TimeCell(m.EndedAt), cmp.Or(m.Why, "-"))
-		}
-	}
-	return t
-}
-
-// speedOf returns the average speed of a copy until its end or until now.
-func speedOf(m *wire.DataMove, now time.Time) string {
-	if !m.EndedAt.IsZero() {
-		now = m.EndedAt.Time
-	}
-	took := now.Sub(m.StartedAt.Time)
-	if m.StartedAt.IsZero() || m.Bytes <= 0 || took <= 0 { // clocks may differ
-		return "-"
-	}
-	return cli.BytesText(uint64(float64(m.Bytes)/max(1, took.Seconds()))) + "/s"
 }
 
 func allocFacts(a *wire.Allocation, verbose bool) *cli.Facts {
