@@ -21,6 +21,7 @@ func TestMonitor_ofAnEndedDrain(t *testing.T) {
 	const after = `{"ID":"a3","JobID":"new","TaskGroup":"db","DesiredStatus":"run","ClientStatus":"running","CreateIndex":21}`
 	const system = `{"ID":"a4","JobID":"logs","TaskGroup":"s","DesiredStatus":"run","ClientStatus":"running","CreateIndex":5,"Job":{"Type":"system"}}`
 	const volume = `"VolumesLeft":{"Volumes":[{"Namespace":"default","Volume":"data","AllocID":"a1","Path":"/mnt/data","Reason":"busy"}]},`
+	const copied = "Outcome: complete; data of 1 allocation not copied"
 	const notCopied = `The data of 1 allocation on node "` + id + `" was not copied when the drain ended: nodedrain alloc status ALLOC shows why`
 	for _, test := range []struct {
 		name                 string
@@ -34,12 +35,12 @@ func TestMonitor_ofAnEndedDrain(t *testing.T) {
 			"Drain complete for node " + id, "Left on the node: volume data of allocation a1 at /mnt/data: busy",
 			`All allocations on node "` + id + `" have stopped`, `Still on node "` + id + `": volume data of allocation a1 at /mnt/data: busy`}},
 		{"data was not copied", `"Status":"ready"`, `"DataNotCopied":{"Count":1,"Allocs":["a1"]},"Outcome":"complete"`, stopped, int(drain.ExitNotCopied), []string{
-			"Drain complete for node " + id, "Data not copied: allocation a1", `All allocations on node "` + id + `" have stopped`, notCopied}},
+			"Drain complete for node " + id, copied, "Data not copied: allocation a1", `All allocations on node "` + id + `" have stopped`, notCopied}},
 		{"data and a volume are left", `"Status":"ready"`, volume + `"DataNotCopied":{"Count":1,"Allocs":["a1"]},"Outcome":"complete"`, stopped, int(drain.ExitNotCopied), []string{
-			"Drain complete for node " + id, "Data not copied: allocation a1", "Left on the node: volume data of allocation a1 at /mnt/data: busy",
+			"Drain complete for node " + id, copied, "Data not copied: allocation a1", "Left on the node: volume data of allocation a1 at /mnt/data: busy",
 			`All allocations on node "` + id + `" have stopped`, `Still on node "` + id + `": volume data of allocation a1 at /mnt/data: busy`, notCopied}},
 		{"data was not copied before the cancel", `"LastDrain":{"Status":"canceled"}`, `"DataNotCopied":{"Count":1,"Allocs":["a1"]},"Outcome":"cancelled"`, stopped, 2, []string{
-			`Drain of node "` + id + `" was cancelled`, "Data not copied: allocation a1"}},
+			`Drain of node "` + id + `" was cancelled`, "Outcome: cancelled; data of 1 allocation not copied", "Data not copied: allocation a1"}},
 		{"all have stopped since", `"Status":"ready"`, `"Outcome":"deadline reached","StillStopping":1`, stopped, 0, []string{
 			"Drain complete for node " + id, "Outcome: deadline reached; 1 allocation still stopping", `All allocations on node "` + id + `" have stopped`}},
 		{"cancelled", `"LastDrain":{"Status":"canceled"}`, `"Outcome":"cancelled","StillStopping":2`, stopped + "," + alive + "," + after, 2, []string{

@@ -164,7 +164,7 @@ func NotCopiedLines(record *wire.Drain) (lines []string) {
 	return lines
 }
 
-// outcomeText returns the outcome of an ended drain if it is more than "complete" or "cancelled", and the
+// outcomeText returns the outcome of an ended drain if it is more than "complete" or "cancelled", and names the
 // data and the volumes that it left.
 func outcomeText(record *wire.Drain) (lines []string) {
 	if record == nil || record.Outcome == string(cluster.OutcomeNone) {
@@ -178,6 +178,9 @@ func outcomeText(record *wire.Drain) (lines []string) {
 		text += "; " + cli.Count(record.Unconfirmed, "unconfirmed allocation")
 	}
 	text += confirmedText(record)
+	if record.DataNotCopied != nil {
+		text += fmt.Sprintf("; data of %s not copied", cli.Count(record.DataNotCopied.Count, "allocation"))
+	}
 	if text != string(cluster.OutcomeComplete) && text != string(cluster.OutcomeCancelled) {
 		lines = append(lines, "Outcome: "+text)
 	}
@@ -234,7 +237,11 @@ func (f *Follower) empty() []event {
 		return nil
 	}
 	f.emptied = true
-	return []event{{f.stoppedAt, f.emptyText()}}
+	at := f.stoppedAt
+	if f.record != nil && f.record.EndedAt.After(at) {
+		at = f.record.EndedAt.Time // the text may follow the lines of the end, also if they were read earlier
+	}
+	return []event{{at, f.emptyText()}}
 }
 
 // changes returns the changes of an allocation between two reads, oldest first. A slow read

@@ -119,7 +119,8 @@ func TestFollower_times(t *testing.T) {
 	times(t, []time.Time{at(3)}, f.updateReport(report(later, web)))
 
 	ended := &wire.Node{ID: "n1", LastDrain: &wire.DrainMetadata{Status: "complete", UpdatedAt: wire.NewTime(at(11))}}
-	times(t, []time.Time{at(10), at(10), at(7)}, f.updateNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
+	// Bug: the last line had the time of the last stop, before that of the lines above it.
+	times(t, []time.Time{at(10), at(10), at(10)}, f.updateNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
 	times(t, []time.Time{at(11)}, f.updateNode(ended, nil))
 }
 
@@ -180,7 +181,7 @@ func TestFollower_ended(t *testing.T) {
 			node("complete", nil),
 			&wire.Drain{Outcome: "complete", DataNotCopied: &wire.DataNotCopied{Count: 3, Allocs: []string{"a1", "a2"}}},
 			[]string{
-				"Drain complete for node n1", "Data not copied: allocation a1", "Data not copied: allocation a2", "Data not copied: 1 allocation more",
+				"Drain complete for node n1", "Outcome: complete; data of 3 allocations not copied", "Data not copied: allocation a1", "Data not copied: allocation a2", "Data not copied: 1 allocation more",
 			},
 			false,
 		},
