@@ -316,6 +316,19 @@ func (c *Core) discard() {
 	if over == 0 || over <= keep && !orphans && !full {
 		return // the usual case needs no search
 	}
+	ended := c.removable()
+	for i, a := range ended {
+		if i < len(ended)-keep || a.orphan() {
+			a.discard()
+		}
+	}
+	if full {
+		freeRoom(ended)
+	}
+}
+
+// removable returns the ended allocations that can be removed, the oldest first.
+func (c *Core) removable() []*allocRunner {
 	sources := map[*allocRunner]bool{}
 	for _, a := range c.allocs {
 		if a.in.pending() && !a.rec.Ended {
@@ -327,14 +340,7 @@ func (c *Core) discard() {
 	}
 	ended := slices.DeleteFunc(slices.Clone(c.allocs), func(a *allocRunner) bool { return !a.over() || sources[a] || a.order.predecessor() != nil })
 	slices.SortStableFunc(ended, func(a, b *allocRunner) int { return a.rec.EndedAt.Compare(b.rec.EndedAt) })
-	for i, a := range ended {
-		if i < len(ended)-keep || a.orphan() {
-			a.discard()
-		}
-	}
-	if full {
-		freeRoom(ended)
-	}
+	return ended
 }
 
 // freeRoom removes the first of ended allocations that can be removed, unless a removal runs.

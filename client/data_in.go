@@ -61,7 +61,8 @@ type dataIn struct {
 	alloc *allocRunner
 	// copying, dropping and placing: a call of [Shell.CopyData], [Shell.DropData] or [Shell.PlaceData] is
 	// in flight. arriving: the call of CopyData in flight has reported data. dirty: it may have left data.
-	copying, dropping, placing, arriving, dirty bool
+	// full: the disk had no room for it, and ended allocations are removed.
+	copying, dropping, placing, arriving, dirty, full bool
 	// needs is the version of the record that must be on disk before the data is placed.
 	needs uint64
 	// retryAt is when the core retries a failed call, and failures counts the failed calls.
@@ -135,8 +136,9 @@ func (d *dataIn) step() {
 		}
 	case d.quietSince != 0 && a.core.reached(later(d.quietSince, dataPatience)):
 		d.giveUp(d.quiet())
-	case !a.built || a.saves.failures > 0 || !a.core.contacted:
+	case !a.built || a.saves.failures > 0 || !a.core.contacted || d.full && len(a.core.removable()) > 0:
 	default:
+		d.full = false
 		if source := d.source(); source != nil {
 			d.take(source)
 		} else {
@@ -242,6 +244,9 @@ func (d *dataIn) answered(answer DataAnswer) {
 		rec.State, rec.Why, rec.Bytes, rec.Skipped = DataInReceived, "", answer.Bytes, answer.Skipped
 		d.changed()
 		return
+	case DataNoRoom:
+		d.makeRoom()
+		return
 	case DataRefused:
 		d.giveUp(answer.Why)
 		return
@@ -257,6 +262,15 @@ func (d *dataIn) answered(answer DataAnswer) {
 		rec.Why = answer.Why
 		d.changed()
 	}
+}
+
+// makeRoom repeats the copy after all ended allocations that nothing needs are removed. Without one it gives up.
+func (d *dataIn) makeRoom() {
+	if len(d.alloc.core.removable()) == 0 {
+		d.giveUp(d.problem)
+		return
+	}
+	d.drop(func() { d.full, d.quietSince = true, max(1, d.alloc.core.now.Boot) })
 }
 
 func (d *dataIn) retry() {

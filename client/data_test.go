@@ -287,6 +287,49 @@ func TestData_fullDisk(t *testing.T) {
 	must.EqOp(t, "p r", n.data.content("r"))
 }
 
+// The disk has no room for the data: ended allocations are removed, and the copy begins again. If that does not help, or
+// they cannot be removed, the data is given up. Bug: it was given up beside folders that nobody needed.
+func TestData_noRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		ended  int
+		stuck  bool
+		within time.Duration
+		state  cluster.DataState
+	}{
+		"room is made":      {2, false, 10 * time.Second, cluster.DataCopied},
+		"nothing to remove": {0, false, 10 * time.Second, cluster.DataGivenUp},
+		"stuck":             {2, true, 90 * time.Second, cluster.DataGivenUp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newDisks(t)
+			n.scripts["web"] = script{runs: []ending{{after: time.Second}}}
+			for i := range c.ended {
+				batch := allocation(cluster.AllocID(fmt.Sprint("old-", i)), mainTask("web"))
+				batch.Job.Type = cluster.JobBatch
+				n.place(batch)
+				reaches(n, batch.ID, cluster.ClientComplete, time.Minute)
+			}
+			n.run(time.Minute)
+			n.scripts["web"], n.stuck = script{}, c.stuck
+			full := cut(time.Second, 5)
+			full.answer = client.DataAnswer{Result: client.DataNoRoom, Why: "the disk has no room for the data"}
+			n.data.answers = []dataScript{full, moved("p", "p")}
+			n.place(disk("r", "p"))
+			n.run(c.within)
+			in := dataIn(n, "r", c.state)
+			must.EqOp(t, cluster.ClientRunning, n.status("r"))
+			if c.state == cluster.DataGivenUp {
+				must.StrContains(t, in.Why, "the disk has no room for the data")
+				must.EqOp(t, 1, n.data.requests)
+				return
+			}
+			must.Eq(t, []cluster.AllocID{"old-0", "old-1"}, n.discarded)
+			must.EqOp(t, 2, n.data.requests)
+			must.EqOp(t, "p r", n.data.content("r"))
+		})
+	}
+}
+
 // The ended allocation keeps its data until its row has the end of the move, until the row is gone, until servers
 // of an older version do not have it, or until the retention is over.
 func TestData_kept(t *testing.T) {

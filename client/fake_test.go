@@ -85,10 +85,11 @@ type node struct {
 	// ownCgroup: the driver keeps its tasks in groups that the shell cannot kill.
 	ownCgroup bool
 	// silent: the servers do not accept reports. fullDisk: all saves fail, until the folders of roomAfter
-	// allocations are removed if it is positive. brokenDisk: all saves fail. discarded are the removed allocations.
-	silent, fullDisk, brokenDisk bool
-	roomAfter                    int
-	discarded                    []cluster.AllocID
+	// allocations are removed if it is positive. brokenDisk: all saves fail. stuck: no allocation can be removed.
+	// discarded are the removed allocations.
+	silent, fullDisk, brokenDisk, stuck bool
+	roomAfter                           int
+	discarded                           []cluster.AllocID
 	// unsaved are the allocations whose last save failed. The core retries it after some seconds,
 	// also when the disk has room again.
 	unsaved map[cluster.AllocID]bool
@@ -622,6 +623,9 @@ func (s *shell) Save(r *client.Record, reply func(error)) {
 
 func (s *shell) Discard(id cluster.AllocID, reply func(error)) {
 	s.later(time.Millisecond, func() func() {
+		if s.node.stuck {
+			return func() { reply(errDisk) }
+		}
 		delete(s.node.disk, id)
 		delete(s.node.data.folders, id)
 		delete(s.node.data.staged, id)

@@ -172,8 +172,10 @@ const (
 	DataUnreached
 	// DataFailed: a server has answered with an error, or the copy was cut.
 	DataFailed
-	// DataRefused: a retry cannot help. The data does not exist, or there is no room for it.
+	// DataRefused: a retry cannot help. The data does not exist, or is too large.
 	DataRefused
+	// DataNoRoom: the disk of the node has no room for the data.
+	DataNoRoom
 )
 
 // DeviceReport is what a device plugin reports.

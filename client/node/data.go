@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -140,8 +141,10 @@ func answerOf(answer client.DataAnswer, err error) client.DataAnswer {
 	case err == nil:
 		answer.Result = client.DataArrived
 		return answer
-	case errors.Is(err, datacopy.ErrTooLarge), errors.Is(err, datacopy.ErrNoRoom), errors.Is(err, datacopy.ErrInvalid):
+	case errors.Is(err, datacopy.ErrTooLarge), errors.Is(err, datacopy.ErrInvalid):
 		answer.Result = client.DataRefused
+	case errors.Is(err, datacopy.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		answer.Result = client.DataNoRoom
 	default:
 		answer.Result = client.DataFailed
 	}

@@ -227,7 +227,7 @@ func (c *Copy) Arrive(of *Disk, bytes int64) {
 	}
 	switch {
 	case n.diskFull:
-		c.Answer(client.DataRefused, "no space left on device")
+		c.Answer(client.DataNoRoom, "no space left on device")
 		return
 	case limit > 0 && bytes > limit:
 		c.Answer(client.DataRefused, fmt.Sprintf("the data is larger than %d bytes", limit))
