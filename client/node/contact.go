@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/disks"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -38,6 +39,12 @@ type Servers interface {
 	OpenSession(ctx context.Context) (*session.NodeEnd, error)
 	// AcceptAnonymous reports whether a server accepts jobs without a token.
 	AcceptAnonymous(ctx context.Context) (bool, error)
+}
+
+// DataServers are [Servers] that move the data of ephemeral disks.
+type DataServers interface {
+	Servers
+	disks.Servers
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/disks"
 	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
@@ -66,7 +67,7 @@ func (n *Node) Run(ctx context.Context) error {
 	n.end()
 	running.Wait()
 	n.shell.running.Wait()
-	n.shell.data.closeAll()
+	n.shell.data.Close()
 	n.shell.drivers.detach()
 	n.shell.devices.detach()
 	n.shell.tasks.logs.close()
@@ -160,7 +161,7 @@ func (n *Node) nodeapiOptions() nodeapi.Options {
 		Tasks:   n.operators(),
 		Devices: n.shell.devices.stats,
 		Storage: &controllers{n.shell.storage},
-		Data:    &dataSource{core: n.core, roster: n.shell.roster, tasks: n.shell.tasks},
+		Data:    &disks.Source{Core: n.core, Folders: n.shell.tasks.dirs, Tasks: n.shell.tasks.tasksOf, Kept: n.shell.roster.keptData},
 		Host: func(ctx context.Context) (*hoststats.Sample, error) {
 			return hoststats.Take(ctx, hoststats.Options{DataDir: n.home.path})
 		},

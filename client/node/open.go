@@ -20,6 +20,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/disks"
 	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
 	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
@@ -173,8 +174,9 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	}
 	n.shell.storage = n.newStorage(sockets)
 	n.shell.tasks = n.newTasks(life, o, dirs, groups, filepath.Join(sockets, shimsDir))
-	n.shell.data = newData(servers, n.shell.tasks, n.logger)
-	if err := removeIncoming(ctx, dirs, left.allocs); err != nil {
+	dataServers, _ := servers.(DataServers)
+	n.shell.data = disks.New(disks.Options{Servers: dataServers, Folders: dirs, Tasks: n.shell.tasks.tasksOf, Logger: n.logger})
+	if err := disks.RemoveIncoming(ctx, dirs, left.allocs); err != nil {
 		n.logger.Warn("data that has arrived for an earlier client could not be removed", "error", err)
 	}
 	volumes, err := volumeOptions(n.shell, servers, n.home.path, left)

@@ -117,6 +117,27 @@ func (r *roster) get(alloc string) *rostered {
 	return r.allocs[cluster.AllocID(alloc)]
 }
 
+// keptData returns an ended allocation that keeps its data, and the allocation in whose folders the data is,
+// or why there is none.
+func (r *roster) keptData(alloc string) (kept *cluster.Allocation, holder cluster.AllocID, err error) {
+	a := r.get(alloc)
+	switch {
+	case a == nil:
+		return nil, "", fmt.Errorf("%w: the node does not have allocation %q", nodeapi.ErrUnknown, alloc)
+	case !a.ended:
+		return nil, "", fmt.Errorf("%w: allocation %q has not ended", nodeapi.ErrState, alloc)
+	case a.kept == nil:
+		return nil, "", fmt.Errorf("%w: the node does not keep the data of allocation %q", nodeapi.ErrUnknown, alloc)
+	}
+	switch h := r.get(string(a.holder)); {
+	case h == nil:
+		return nil, "", fmt.Errorf("%w: the node does not have allocation %q, to which the data of allocation %q has moved", nodeapi.ErrUnknown, a.holder, alloc)
+	case !h.ended:
+		return nil, "", fmt.Errorf("%w: allocation %q, to which the data of allocation %q has moved, has not ended", nodeapi.ErrState, a.holder, alloc)
+	}
+	return a.kept, a.holder, nil
+}
+
 // Tasks implements [nodeapi.Roster].
 func (r *roster) Tasks(alloc string) (tasks []nodeapi.TaskState, changed <-chan struct{}, known bool) {
 	a := r.get(alloc)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/disks"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
@@ -30,7 +31,7 @@ type shell struct {
 	devices *devices
 	tasks   *tasks
 	storage *storagePlugins
-	data    *data
+	data    *disks.Disks
 	roster  *roster
 	records record.Table[*client.Record]
 	store   record.Store
@@ -118,17 +119,17 @@ func (s *shell) Build(alloc *cluster.Allocation, reply func(error)) {
 
 // CopyData implements [client.Shell]. It does not count as a write to the disk, because it takes as long as the copy.
 func (s *shell) CopyData(alloc *cluster.Allocation, progress func(client.DataProgress), reply func(client.DataAnswer)) {
-	s.running.Go(func() { reply(s.data.copy(s.life, alloc, progress)) })
+	s.running.Go(func() { reply(s.data.Copy(s.life, alloc, progress)) })
 }
 
 // DropData implements [client.Shell].
 func (s *shell) DropData(alloc cluster.AllocID, reply func(error)) {
-	runError(s, func() error { return s.data.drop(s.life, alloc) }, reply)
+	runError(s, func() error { return s.data.Drop(s.life, alloc) }, reply)
 }
 
 // PlaceData implements [client.Shell].
 func (s *shell) PlaceData(alloc *cluster.Allocation, from cluster.AllocID, reply func(error)) {
-	s.write(alloc.JobKey(), func() error { return s.data.place(s.life, alloc, from) }, reply)
+	s.write(alloc.JobKey(), func() error { return s.data.Place(s.life, alloc, from) }, reply)
 }
 
 // run runs an effect in a goroutine of its own.

@@ -44,17 +44,6 @@ func (s *sharedTurns) take(ctx context.Context, job cluster.JobKey) error {
 	return context.Cause(ctx)
 }
 
-// try takes a turn if none waits for it. If it returns true, the caller must call leave.
-func (s *sharedTurns) try() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.free == 0 {
-		return false
-	}
-	s.free--
-	return true
-}
-
 // leave ends a turn, and the next one begins.
 func (s *sharedTurns) leave() {
 	s.mu.Lock()

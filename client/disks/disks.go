@@ -1,4 +1,4 @@
-package node
+package disks
 
 import (
 	"context"
@@ -17,9 +17,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// DataServers are servers that copy the data of ephemeral disks between nodes.
-type DataServers interface {
-	Servers
+// Servers copy the data of ephemeral disks between nodes.
+type Servers interface {
 	// Data requests the data for an allocation of the node, from a position. The stream is nil if there is none, and
 	// the answer then has the reason. Otherwise the answer only names the source. The caller closes the stream.
 	Data(ctx context.Context, alloc cluster.AllocID, folders []string, from datacopy.Position) (stream io.ReadCloser, answer client.DataAnswer)
@@ -40,12 +39,21 @@ var (
 	errDataSilent  = errors.New("the server does not answer the request for data")
 )
 
-// data receives the data of ephemeral disks, one copy at a time.
-type data struct {
-	servers DataServers // or nil
-	tasks   *tasks
-	turn    *sharedTurns
-	logger  *slog.Logger
+// Options are what the disks of a node need.
+type Options struct {
+	// Servers may be nil: then no data comes from other nodes.
+	Servers Servers
+	Folders *allocdir.Folders
+	// Tasks returns the tasks of an allocation with the users that own their folders.
+	Tasks  func(*cluster.Allocation) []allocdir.Task
+	Logger *slog.Logger
+}
+
+// Disks receive data, one copy at a time. They are safe for concurrent use.
+type Disks struct {
+	options Options
+	// turn has a value while a copy runs.
+	turn chan struct{}
 
 	mu     sync.Mutex
 	copies map[cluster.AllocID]*dataCopy // guarded by mu
@@ -62,14 +70,13 @@ type dataCopy struct {
 	receiver *datacopy.Receiver
 }
 
-func newData(servers Servers, t *tasks, logger *slog.Logger) *data {
-	d := &data{tasks: t, turn: newSharedTurns(1), logger: logger, copies: make(map[cluster.AllocID]*dataCopy)}
-	d.servers, _ = servers.(DataServers)
-	return d
+// New returns disks into which nothing is copied.
+func New(o Options) *Disks {
+	return &Disks{options: o, turn: make(chan struct{}, 1), copies: make(map[cluster.AllocID]*dataCopy)}
 }
 
 // begin returns the copy for an allocation.
-func (d *data) begin(life context.Context, alloc cluster.AllocID) *dataCopy {
+func (d *Disks) begin(life context.Context, alloc cluster.AllocID) *dataCopy {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.copies[alloc]
@@ -82,7 +89,7 @@ func (d *data) begin(life context.Context, alloc cluster.AllocID) *dataCopy {
 }
 
 // take removes the copy for an allocation, and returns it or nil.
-func (d *data) take(alloc cluster.AllocID) *dataCopy {
+func (d *Disks) take(alloc cluster.AllocID) *dataCopy {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.copies[alloc]
@@ -90,15 +97,15 @@ func (d *data) take(alloc cluster.AllocID) *dataCopy {
 	return c
 }
 
-// copy makes one request for the data of an allocation, and receives what the servers send.
-func (d *data) copy(life context.Context, alloc *cluster.Allocation, progress func(client.DataProgress)) client.DataAnswer {
-	if d.servers == nil {
+// Copy makes one request for the data of an allocation, and receives what the servers send.
+func (d *Disks) Copy(life context.Context, alloc *cluster.Allocation, progress func(client.DataProgress)) client.DataAnswer {
+	if d.options.Servers == nil {
 		return client.DataAnswer{Result: client.DataRefused, Why: "the servers do not move data"}
 	}
 	c := d.begin(life, alloc.ID)
 	c.busy.Lock()
 	defer c.busy.Unlock()
-	tasks := d.tasks.tasksOf(alloc)
+	tasks := d.options.Tasks(alloc)
 	folders := allocdir.DataFolders(tasks)
 	var from datacopy.Position
 	if c.receiver != nil {
@@ -108,15 +115,18 @@ func (d *data) copy(life context.Context, alloc *cluster.Allocation, progress fu
 	if stream == nil {
 		return answer
 	}
-	if d.turn.try() {
-		defer d.turn.leave()
-	} else {
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	default:
 		// The other copy may take long, and servers count this one while its stream is open.
 		_ = stream.Close()
-		if err := d.turn.take(c.ctx, cluster.JobKey{}); err != nil {
-			return client.DataAnswer{Result: client.DataFailed, Why: err.Error()}
+		select {
+		case d.turn <- struct{}{}:
+			defer func() { <-d.turn }()
+		case <-c.ctx.Done():
+			return client.DataAnswer{Result: client.DataFailed, Why: context.Cause(c.ctx).Error()}
 		}
-		defer d.turn.leave()
 		if stream, answer = d.request(c.ctx, alloc.ID, folders, from); stream == nil {
 			return answer
 		}
@@ -153,10 +163,10 @@ func answerOf(answer client.DataAnswer, err error) client.DataAnswer {
 }
 
 // request sends a request, and bounds the time until the answer begins. The stream ends with the context.
-func (d *data) request(ctx context.Context, alloc cluster.AllocID, folders []string, from datacopy.Position) (io.ReadCloser, client.DataAnswer) {
+func (d *Disks) request(ctx context.Context, alloc cluster.AllocID, folders []string, from datacopy.Position) (io.ReadCloser, client.DataAnswer) {
 	ctx, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(dataAnswerTimeout, func() { end(errDataSilent) })
-	stream, answer := d.servers.Data(ctx, alloc, folders, from)
+	stream, answer := d.options.Servers.Data(ctx, alloc, folders, from)
 	late.Stop()
 	if stream == nil {
 		end(nil)
@@ -178,7 +188,7 @@ func (s *dataStream) Close() error {
 }
 
 // open makes the folder for what arrives, unless the copy has one.
-func (d *data) open(c *dataCopy, alloc *cluster.Allocation, tasks []allocdir.Task) error {
+func (d *Disks) open(c *dataCopy, alloc *cluster.Allocation, tasks []allocdir.Task) error {
 	if c.receiver != nil {
 		return nil
 	}
@@ -186,12 +196,12 @@ func (d *data) open(c *dataCopy, alloc *cluster.Allocation, tasks []allocdir.Tas
 	if err != nil {
 		return err
 	}
-	into, err := d.tasks.dirs.MakeIncoming(c.ctx, string(alloc.ID))
+	into, err := d.options.Folders.MakeIncoming(c.ctx, string(alloc.ID))
 	if err != nil {
 		return err
 	}
 	o := datacopy.Options{Into: into, Folders: allocdir.DataFolders(tasks), Owner: owners.Of}
-	if group := groupOf(alloc); group != nil {
+	if group := alloc.Job.Group(alloc.TaskGroup); group != nil {
 		o.MaxBytes = group.EphemeralDisk.SizeMB << 20
 	}
 	receiver, err := datacopy.NewReceiver(o)
@@ -203,7 +213,7 @@ func (d *data) open(c *dataCopy, alloc *cluster.Allocation, tasks []allocdir.Tas
 }
 
 // receive receives a stream, and cuts it when nothing arrives.
-func (d *data) receive(c *dataCopy, stream io.ReadCloser, source cluster.AllocID, progress func(client.DataProgress)) error {
+func (d *Disks) receive(c *dataCopy, stream io.ReadCloser, source cluster.AllocID, progress func(client.DataProgress)) error {
 	report := func(p datacopy.Progress) {
 		progress(client.DataProgress{Source: source, Bytes: p.Bytes, Entries: p.Entries, Skipped: p.Skipped})
 	}
@@ -252,8 +262,8 @@ func (c *dataCopy) close() error {
 
 var errDataDropped = errors.New("the client ends the copy")
 
-// drop ends a copy, and removes what has arrived.
-func (d *data) drop(life context.Context, alloc cluster.AllocID) error {
+// Drop ends a copy, and removes what has arrived.
+func (d *Disks) Drop(life context.Context, alloc cluster.AllocID) error {
 	var closed error
 	if c := d.take(alloc); c != nil {
 		c.end(errDataDropped)
@@ -261,33 +271,33 @@ func (d *data) drop(life context.Context, alloc cluster.AllocID) error {
 		defer c.busy.Unlock()
 		closed = c.close()
 	}
-	return errors.Join(closed, d.tasks.dirs.RemoveIncoming(life, string(alloc)))
+	return errors.Join(closed, d.options.Folders.RemoveIncoming(life, string(alloc)))
 }
 
-// place moves data into the folders of an allocation.
-func (d *data) place(life context.Context, alloc *cluster.Allocation, from cluster.AllocID) error {
-	folders := allocdir.DataFolders(d.tasks.tasksOf(alloc))
+// Place moves data into the folders of an allocation.
+func (d *Disks) Place(life context.Context, alloc *cluster.Allocation, from cluster.AllocID) error {
+	folders := allocdir.DataFolders(d.options.Tasks(alloc))
 	if from == "" {
-		return d.tasks.dirs.PlaceIncoming(life, string(alloc.ID), folders)
+		return d.options.Folders.PlaceIncoming(life, string(alloc.ID), folders)
 	}
-	return d.tasks.dirs.MoveData(string(from), string(alloc.ID), folders)
+	return d.options.Folders.MoveData(string(from), string(alloc.ID), folders)
 }
 
-// closeAll closes the files of all copies, at the end of the client.
-func (d *data) closeAll() {
+// Close closes the files of all copies, at the end of the client.
+func (d *Disks) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.copies {
 		c.end(errDataDropped)
 		if err := c.close(); err != nil {
-			d.logger.Warn("files of data that arrived could not be closed", "error", err)
+			d.options.Logger.Warn("files of data that arrived could not be closed", "error", err)
 		}
 	}
 	clear(d.copies)
 }
 
-// removeIncoming removes what an earlier client has received, unless its record states that it is complete.
-func removeIncoming(ctx context.Context, dirs *allocdir.Folders, records []*client.Record) error {
+// RemoveIncoming removes what an earlier client has received, unless its record states that it is complete.
+func RemoveIncoming(ctx context.Context, dirs *allocdir.Folders, records []*client.Record) error {
 	var errs []error
 	for _, r := range records {
 		if in := r.DataIn; in == nil || in.State == client.DataInReceived && !r.Ended {
