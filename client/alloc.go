@@ -309,7 +309,7 @@ func (a *allocRunner) discard() {
 		}
 		a.core.remove(a)
 		a.core.visiting.ended()
-		a.core.roomFreed()
+		roomFreed(a.core)
 		switch {
 		case a.pending == nil:
 		case a.pendingUnreadable != "":

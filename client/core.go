@@ -316,7 +316,7 @@ func (c *Core) discard() {
 	if over == 0 || over <= keep && !orphans && !full {
 		return // the usual case needs no search
 	}
-	ended := c.removable()
+	ended := removable(c)
 	for i, a := range ended {
 		if i < len(ended)-keep || a.orphan() {
 			a.discard()
@@ -328,7 +328,7 @@ func (c *Core) discard() {
 }
 
 // removable returns the ended allocations that can be removed, the oldest first.
-func (c *Core) removable() []*allocRunner {
+func removable(c *Core) []*allocRunner {
 	sources := map[*allocRunner]bool{}
 	for _, a := range c.allocs {
 		if a.in.pending() && !a.rec.Ended {
@@ -358,7 +358,7 @@ func freeRoom(ended []*allocRunner) {
 }
 
 // roomFreed repeats the writes that had no room.
-func (c *Core) roomFreed() {
+func roomFreed(c *Core) {
 	for _, a := range c.allocs {
 		if lacksRoom(a) {
 			a.saves.retryAt, a.buildAt = 0, 0

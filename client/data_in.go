@@ -136,7 +136,7 @@ func (d *dataIn) step() {
 		}
 	case d.quietSince != 0 && a.core.reached(later(d.quietSince, dataPatience)):
 		d.giveUp(d.quiet())
-	case !a.built || a.saves.failures > 0 || !a.core.contacted || d.full && len(a.core.removable()) > 0:
+	case !a.built || a.saves.failures > 0 || !a.core.contacted || d.full && len(removable(a.core)) > 0:
 	default:
 		d.full = false
 		if source := d.source(); source != nil {
@@ -266,7 +266,7 @@ func (d *dataIn) answered(answer DataAnswer) {
 
 // makeRoom repeats the copy after all ended allocations that nothing needs are removed. Without one it gives up.
 func (d *dataIn) makeRoom() {
-	if len(d.alloc.core.removable()) == 0 {
+	if len(removable(d.alloc.core)) == 0 {
 		d.giveUp(d.problem)
 		return
 	}
