@@ -132,19 +132,30 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	}
 }
 
-// moves reports whether the data of an allocation moves.
-func moves(row *cluster.Allocation) bool {
+// diskOf returns the disk in the group of an allocation. The zero value is that of an allocation without a group.
+func diskOf(row *cluster.Allocation) (disk cluster.EphemeralDisk) {
 	if row == nil || row.Job == nil {
-		return false
+		return disk
 	}
-	i := slices.IndexFunc(row.Job.TaskGroups, func(g *cluster.TaskGroup) bool { return g.Name == row.TaskGroup })
-	return i >= 0 && row.Job.TaskGroups[i].EphemeralDisk.Migrate
+	for _, g := range row.Job.TaskGroups {
+		if g.Name == row.TaskGroup {
+			return g.EphemeralDisk
+		}
+	}
+	return disk
 }
 
-// limit is the size of the disk of an allocation in bytes, or zero.
-func limit(row *cluster.Allocation) int64 {
-	i := slices.IndexFunc(row.Job.TaskGroups, func(g *cluster.TaskGroup) bool { return g.Name == row.TaskGroup })
-	return row.Job.TaskGroups[i].EphemeralDisk.SizeMB << 20
+// moves reports whether the data of an allocation moves.
+func moves(row *cluster.Allocation) bool { return diskOf(row).Migrate }
+
+// machine returns the machine of a node, or nil.
+func (j *Judge) machine(id cluster.NodeID) *machine.Node {
+	for _, m := range j.options.Machines() {
+		if m.ID() == id {
+			return m
+		}
+	}
+	return nil
 }
 
 // Quiet judges the tasks that have started. Call it at least once at each time.
@@ -199,21 +210,18 @@ func (j *Judge) source(s *statestore.Snapshot, row *cluster.Allocation) (*cluste
 // stopped reports whether the client had to stop an allocation before its end. Work that ends by itself leaves no
 // data, also if its job is stopped later.
 func (j *Judge) stopped(a *cluster.Allocation) bool {
-	for _, m := range j.options.Machines() {
-		if m.ID() == a.NodeID {
-			r := m.Record(a.ID)
-			return r != nil && r.Stopping
-		}
+	m := j.machine(a.NodeID)
+	if m == nil {
+		return false
 	}
-	return false
+	r := m.Record(a.ID)
+	return r != nil && r.Stopping
 }
 
 // disk returns the disk of an allocation on its node, or nil.
 func (j *Judge) disk(node cluster.NodeID, alloc cluster.AllocID) *machine.Disk {
-	for _, m := range j.options.Machines() {
-		if m.ID() == node {
-			return machine.DisksOf(m).Disk(alloc)
-		}
+	if m := j.machine(node); m != nil {
+		return machine.DisksOf(m).Disk(alloc)
 	}
 	return nil
 }
@@ -236,7 +244,7 @@ func (j *Judge) excused(now time.Time, s *statestore.Snapshot, row, source *clus
 		since = ended
 	}
 	since = since.Add(-before)
-	switch most := limit(row); {
+	switch most := diskOf(row).SizeMB << 20; {
 	case most > 0 && from.Bytes > most:
 		return true
 	case !opinion.Reachable(s.Node(source.NodeID)) || source.ClientStatus == "lost" || source.ClientStatus == "unknown":

@@ -1,7 +1,6 @@
 package moved
 
 import (
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
@@ -23,19 +22,18 @@ func (j *Judge) ended(now time.Time, a shims.Applied, id cluster.DrainID) {
 	if opinion.Passed(record, record.EndedAt) || j.trouble[node].After(now.Add(-before)) || !opinion.Reachable(a.Before.Node(node)) {
 		return
 	}
-	for _, m := range j.options.Machines() {
-		if m.ID() != node {
+	m := j.machine(node)
+	if m == nil {
+		return
+	}
+	for d := range machine.DisksOf(m).All() {
+		row := a.Before.Alloc(d.Alloc)
+		if !d.Removed.IsZero() || len(d.Writers) == 0 || !moves(row) || opinion.Live(row) || row.ClientStatus == "lost" || j.untrue[d.Alloc] {
 			continue
 		}
-		for d := range machine.DisksOf(m).All() {
-			row := a.Before.Alloc(d.Alloc)
-			if !d.Removed.IsZero() || len(d.Writers) == 0 || !moves(row) || opinion.Live(row) || row.ClientStatus == "lost" || j.untrue[d.Alloc] {
-				continue
-			}
-			if taker := j.taker(a.Before, row); taker != nil && !j.excused(now, a.Before, taker, row, d) {
-				j.Add(maxViolations, Ended, invariant.Violation{At: now, Drain: id, Node: node, Alloc: d.Alloc},
-					"the drain is complete, and allocation %s on node %s has neither the data nor given it up", taker.ID, taker.NodeID)
-			}
+		if taker := j.taker(a.Before, row); taker != nil && !j.excused(now, a.Before, taker, row, d) {
+			j.Add(maxViolations, Ended, invariant.Violation{At: now, Drain: id, Node: node, Alloc: d.Alloc},
+				"the drain is complete, and allocation %s on node %s has neither the data nor given it up", taker.ID, taker.NodeID)
 		}
 	}
 }
@@ -111,7 +109,8 @@ func (j *Judge) waits(now time.Time, s *statestore.Snapshot, m *machine.Node, ro
 
 // lives reports whether a process of an allocation runs on its machine, for example because it cannot die.
 func (j *Judge) lives(row *cluster.Allocation) bool {
-	return slices.ContainsFunc(j.options.Machines(), func(m *machine.Node) bool { return m.ID() == row.NodeID && lives(m, row.ID) })
+	m := j.machine(row.NodeID)
+	return m != nil && lives(m, row.ID)
 }
 
 func lives(m *machine.Node, alloc cluster.AllocID) bool {
