@@ -1,3 +1,4 @@
+//race:skip one goroutine
 package transfer_test
 
 import (
