@@ -376,7 +376,7 @@ func TestReach_manyStreams(t *testing.T) {
 	b := r.backend()
 	b.Nodes, b.Access = r.sessions, tokens{"a": {Write: true, Read: true}, "b": {Write: true, Read: true}, "c": {Write: true, Read: true}}
 	h := r.handler(b, httpapi.Options{})
-	const all, most, mostOfOne = 10_000, 2048, 1024
+	const all, most, mostOfOne = 4096, 2048, 1024
 	codes := make(chan *httptest.ResponseRecorder, all)
 	send := func(token string, n int) {
 		for range n {

@@ -176,6 +176,8 @@ func TestExec_badFrames(t *testing.T) {
 }
 
 // A reader that does not read stops the command's output, and the node keeps little of it.
+//
+//race:skip it measures
 func TestExec_slowReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

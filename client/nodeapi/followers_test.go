@@ -43,6 +43,8 @@ func inUse() uint64 {
 }
 
 // A thousand followed logs need little memory while the task is quiet.
+//
+//race:skip it measures
 func TestFollowers_quiet(t *testing.T) {
 	n := newNode(t)
 	n.log("web", tasklog.Limits{})
@@ -55,6 +57,8 @@ func TestFollowers_quiet(t *testing.T) {
 }
 
 // Callers that take nothing of what a task prints need a bounded amount.
+//
+//race:skip it measures
 func TestFollowers_stalled(t *testing.T) {
 	n := newNode(t)
 	w := n.log("web", tasklog.Limits{MaxFiles: 2, MaxFileSize: 16 << 20})

@@ -23,6 +23,8 @@ import (
 )
 
 // Servers of an old commit are upgraded, with certificates and without.
+//
+//race:skip the same goroutines as TestServersInTrouble
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

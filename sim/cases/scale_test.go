@@ -27,14 +27,17 @@ type town struct {
 	perNode, perJob int
 }
 
-// sizeAt returns the town for a pace. It has full size at the middle pace, and a tenth of it at the
-// others, which take as long and show nothing new, unless the environment has everyPoint. Under the
-// race detector it is a tenth.
+// sizeAt returns the town for a pace. With everyPoint in the environment it has full size. Otherwise it
+// has all drains at the middle pace, with a fifth of the allocations, and a tenth of the nodes at the
+// other paces, which show nothing new. Under the race detector it has a tenth of the nodes.
 func sizeAt(pace int) town {
-	if raceEnabled || pace != middlePace && os.Getenv(everyPoint) == "" {
+	switch full := os.Getenv(everyPoint) != ""; {
+	case raceEnabled || pace != middlePace && !full:
 		return town{nodes: 100, draining: 10, perNode: 50, perJob: 100}
+	case full:
+		return town{nodes: 1000, draining: 100, perNode: 50, perJob: 100}
 	}
-	return town{nodes: 1000, draining: 100, perNode: 50, perJob: 100}
+	return town{nodes: 1000, draining: 100, perNode: 10, perJob: 100}
 }
 
 const middlePace = 10

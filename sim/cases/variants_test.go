@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// everyPoint is the environment variable that plays the variants of huge cases at more points.
+// everyPoint is the environment variable that plays the variants of large cases at more points.
 const everyPoint = "NODEDRAIN_EVERY_POINT"
 
 // share is the number of points of each kind at which a case has variants, evenly spread. Zero
@@ -20,18 +20,22 @@ type share struct{ steps, writes int }
 
 // Shares of cases that do not have variants at all points.
 var (
-	// ofLarge is the share of a case with a brief story.
-	ofLarge = share{steps: 32, writes: 32}
+	// ofBrief is the share of a case with a brief story, with everyPoint.
+	ofBrief = share{steps: 32, writes: 32}
+	// ofLarge is its share without everyPoint. Each fate comes twice.
+	ofLarge = share{steps: 12, writes: 12}
 	// ofHuge is the share of a case with thousands of allocations, which takes seconds to play.
-	// Each kind of election comes once, and so do two fates. A small case with the same story
-	// has variants at all points.
-	ofHuge = share{steps: 2, writes: 2}
+	// An election comes once, and so does a fate. A small case with the same story has variants
+	// at all points.
+	ofHuge = share{steps: 1, writes: 1}
 )
 
 // shareOf returns the share of a case.
 func shareOf(c *scenario.Scenario) share {
 	switch {
-	case isHuge(c) && os.Getenv(everyPoint) == "":
+	case c.Run.Brief && os.Getenv(everyPoint) != "":
+		return ofBrief
+	case isHuge(c):
 		return ofHuge
 	case c.Run.Brief:
 		return ofLarge
