@@ -34,7 +34,12 @@ import (
 const asPlugin = "serve-raw_exec"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == asPlugin {
+	if len(os.Args) == 4 && os.Args[1] == asPlugin {
+		if groups := os.Args[3]; groups != "" {
+			if err := syscall.Mount(groups, "/etc/group", "", syscall.MS_BIND, ""); err != nil {
+				os.Exit(1)
+			}
+		}
 		sdk.Serve(rawexec.New(rawexec.Options{Root: os.Args[2]}))
 		return
 	}
@@ -47,8 +52,10 @@ type node struct {
 	*testing.T
 	dir  string
 	root string // below which control groups are found
-	id   string // in the names of control groups: other pid namespaces have the same pids
-	n    int
+	// groups is the file that plugin processes see as /etc/group, or empty.
+	groups string
+	id     string // in the names of control groups: other pid namespaces have the same pids
+	n      int
 }
 
 func newNode(t *testing.T) *node {
@@ -121,7 +128,10 @@ func (conns) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, c *grpc.Clien
 // see.
 func (n *node) launch() *pluginProcess {
 	n.Helper()
-	cmd := exec.Command("/proc/self/exe", asPlugin, n.root)
+	cmd := exec.Command("/proc/self/exe", asPlugin, n.root, n.groups)
+	if n.groups != "" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	}
 	cmd.Env = append(os.Environ(), "OF_THE_PLUGIN=secret")
 	client := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  plugin.Handshake(),
