@@ -62,10 +62,10 @@ func TestExit_duringEachWait(t *testing.T) {
 			web: script{hangsAt: "InspectTask"}, counts: true, wait: func(n *node) { n.run(client.InspectInterval - time.Minute) },
 			after: func(n *node) { n.scripts["web"] = script{} },
 		},
-		"full disk":               {wait: func(n *node) { n.fullDisk = true; n.stop("a") }, after: func(n *node) { n.fullDisk = false }, ends: true},
-		"driver":                  {wait: (*node).killDriver, counts: true},
-		"next client":             {wait: (*node).crash, after: (*node).answer, counts: true},
-		"servers":                 {wait: func(n *node) { n.silent = true }, after: func(n *node) { n.silent = false }, counts: true},
+		"full disk":   {wait: func(n *node) { n.fullDisk = true; n.stop("a") }, after: func(n *node) { n.fullDisk = false }, ends: true},
+		"driver":      {wait: (*node).killDriver, counts: true},
+		"next client": {wait: (*node).crash, after: (*node).answer, counts: true},
+		"servers":     {wait: func(n *node) { n.silent = true }, after: func(n *node) { n.silent = false }, counts: true},
 	} {
 		for kind, end := range kinds {
 			t.Run(name+", "+kind, func(t *testing.T) {

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,8 +57,20 @@ func start(t *testing.T, c agent.Config) *agent.Agent {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Name: c.Name, Level: hclog.Debug})
 	}
 	a := result.Of(agent.New(c)).OK(t)
-	t.Cleanup(func() { _ = a.Stop() })
+	t.Cleanup(func() { _ = stop(a) })
 	return a
+}
+
+// stop stops an agent. An agent that does not stop fails the test, and not the whole package by its timeout.
+func stop(a *agent.Agent) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- a.Stop() }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-time.After(patience):
+		return errors.New(a.Name() + " does not stop")
+	}
 }
 
 // patience bounds each wait of a test: the machine may be busy. A test that checks that a call does
@@ -88,7 +101,7 @@ func TestAgent_warnsAboutTokensWithoutTLS(t *testing.T) {
 			HTTPAddr: address, ServerAddr: "127.0.0.1:0", Access: tokens,
 			Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: &logged, Mutex: &mu}),
 		})).OK(t)
-		must.NoError(t, a.Stop())
+		must.NoError(t, stop(a))
 		mu.Lock()
 		must.Eq(t, want, strings.Count(logged.String(), "tokens are sent without TLS"))
 		mu.Unlock()

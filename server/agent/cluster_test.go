@@ -287,7 +287,7 @@ func TestCluster_forwardsBlockingQueries(t *testing.T) {
 	must.ErrorIs(t, err, context.DeadlineExceeded)
 	began := time.Now() // the leader does not wait for the cancelled query
 	for _, a := range w.agents {
-		must.NoError(t, a.Stop())
+		must.NoError(t, stop(a))
 	}
 	must.Less(t, patience/3, time.Since(began))
 }
@@ -309,7 +309,7 @@ func TestAgent_stopEndsBlockingQueries(t *testing.T) {
 	}()
 	<-sent
 	began := time.Now()
-	must.NoError(t, a.Stop())
+	must.NoError(t, stop(a))
 	<-ended
 	must.Less(t, patience/3, time.Since(began))
 }
@@ -324,7 +324,7 @@ func TestAgent_stopClosesUnusedConnections(t *testing.T) {
 	c := api(t, a) // the agent accepts conn before it answers a later connection
 	result.Read(c.Nodes(t.Context(), apiclient.NodesQuery{})).OK(t)
 	began := time.Now()
-	must.NoError(t, a.Stop())
+	must.NoError(t, stop(a))
 	must.Less(t, patience/3, time.Since(began))
 }
 
@@ -342,7 +342,7 @@ func TestCluster_restartsFromDisk(t *testing.T) {
 	stopped := w.agents
 	w.agents = nil
 	for _, a := range stopped {
-		must.NoError(t, a.Stop())
+		must.NoError(t, stop(a))
 	}
 	for _, a := range stopped {
 		w.agents = append(w.agents, start(t, agent.Config{DataDir: dirs[a.Name()], ServerAddr: a.ServerAddr()}))
@@ -392,7 +392,7 @@ func TestCluster_restoresASnapshotAfterALongAbsence(t *testing.T) {
 
 	register(t, api(t, away), testNode(100)) // it appends entries after the snapshot
 	awaitSameState(t, w.leader(), away)
-	must.NoError(t, away.Stop())
+	must.NoError(t, stop(away))
 	back := start(t, agent.Config{DataDir: dirs[away.Name()]})
 	ready(t, back)
 	awaitSameState(t, w.leader(w.others(away)...), back)
@@ -432,7 +432,7 @@ func TestCluster_survey(t *testing.T) {
 		must.True(t, !s.Started.Before(began) && s.Started.Before(time.Now()), must.Sprint(s.Started))
 	}
 
-	must.NoError(t, rest[1].Stop())
+	must.NoError(t, stop(rest[1]))
 	eventually(t, "the last contact with the stopped server", func() bool {
 		for _, m := range rest[0].Backend().Peers.Survey(t.Context()) {
 			if m.ID == rest[1].Name() && !m.Alive && m.LastContact.After(began) {
@@ -441,7 +441,7 @@ func TestCluster_survey(t *testing.T) {
 		}
 		return false
 	})
-	must.NoError(t, leader.Stop())
+	must.NoError(t, stop(leader))
 	eventually(t, "no leader", func() bool { return rest[0].Backend().Peers.Leader() == "" })
 	servers = result.Of(client.Servers().RaftConfiguration(t.Context())).OK(t)
 	must.SliceLen(t, 3, servers.Servers)
@@ -463,7 +463,7 @@ func TestCluster_joinLeaveRemove(t *testing.T) {
 	must.SliceLen(t, 4, fourth.Backend().Peers.Members())
 	awaitSameState(t, w.leader(), fourth)
 
-	must.NoError(t, fourth.Stop()) // LeaveOnStop
+	must.NoError(t, stop(fourth)) // LeaveOnStop
 	w.agents = w.agents[:3]
 	leader := w.leader()
 	must.SliceLen(t, 3, leader.Backend().Peers.Members())
@@ -471,7 +471,7 @@ func TestCluster_joinLeaveRemove(t *testing.T) {
 	w.agents = w.others(leader)
 	second := w.leader()
 	must.SliceLen(t, 2, second.Backend().Peers.Members())
-	must.NoError(t, leader.Stop())
+	must.NoError(t, stop(leader))
 
 	must.ErrorIs(t, second.Backend().Peers.Remove(t.Context(), "unknown"), httpapi.ErrNotFound)
 	third := w.start(agent.Config{Name: "s5"})
@@ -508,7 +508,7 @@ func TestCluster_removedWhileDown(t *testing.T) {
 	leader := w.leader()
 	removed := w.others(leader)[0]
 	address := removed.ServerAddr()
-	must.NoError(t, removed.Stop())
+	must.NoError(t, stop(removed))
 	must.NoError(t, api(t, leader).Servers().Remove(t.Context(), removed.Name()))
 	logs := &logBuffer{}
 	back := start(t, agent.Config{
@@ -529,7 +529,7 @@ func TestCluster_anotherAddressAfterARestart(t *testing.T) {
 	leader := w.leader()
 	moved := w.others(leader)[0]
 	before := moved.ServerAddr()
-	must.NoError(t, moved.Stop())
+	must.NoError(t, stop(moved))
 	register(t, api(t, leader), testNode(1))
 	back := start(t, agent.Config{DataDir: dirs[moved.Name()]})
 	must.Eq(t, moved.Name(), back.Name())

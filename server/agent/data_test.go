@@ -213,7 +213,7 @@ func TestData_serverStops(t *testing.T) {
 	<-w.requested
 	queued := w.request(other, "")
 	began := time.Now()
-	must.NoError(t, other.Stop())
+	must.NoError(t, stop(other))
 	must.Less(t, patience/3, time.Since(began))
 	for _, c := range []<-chan copied{waits, queued} {
 		got := <-c

@@ -142,7 +142,7 @@ func TestDigests_withoutAMajority(t *testing.T) {
 	w, logs := comparing(t)
 	leader := w.leader()
 	away, bad := w.others(leader)[0], w.others(leader)[1]
-	must.NoError(t, away.Stop())
+	must.NoError(t, stop(away))
 	plant(t, bad)
 	for _, a := range []*agent.Agent{leader, bad} {
 		eventually(t, "the list of servers", func() bool { return stateOf(t, leader, a.Name()) == "undecided" })

@@ -48,8 +48,8 @@ func TestJoin_anotherCluster(t *testing.T) {
 	ready(t, first)
 	moved := start(t, agent.Config{Name: "s2", DataDir: dir, Join: []string{first.ServerAddr()}})
 	ready(t, moved)
-	must.NoError(t, moved.Stop())
-	must.NoError(t, first.Stop())
+	must.NoError(t, stop(moved))
+	must.NoError(t, stop(first))
 
 	other := start(t, agent.Config{Name: "s3", BootstrapExpect: 1})
 	ready(t, other)

@@ -44,7 +44,7 @@ func TestSecurity_LocalUserOfAServer(t *testing.T) {
 		answer := result.Of(http.Get("http://" + a.HTTPAddr() + "/v1/nodes")).OK(t)
 		must.NoError(t, answer.Body.Close())
 		must.Eq(t, 403, answer.StatusCode)
-		must.NoError(t, a.Stop()) // it writes a snapshot
+		must.NoError(t, stop(a)) // it writes a snapshot
 
 		var paths []string
 		must.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

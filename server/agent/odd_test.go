@@ -29,7 +29,7 @@ func dirOf(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
 	a := result.Of(agent.New(agent.Config{Name: name, DataDir: dir, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})).OK(t)
-	must.NoError(t, a.Stop())
+	must.NoError(t, stop(a))
 	return dir
 }
 

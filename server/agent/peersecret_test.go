@@ -283,13 +283,13 @@ func TestSecurity_ClosedPort(t *testing.T) {
 		"in memory": func(c agent.Config) *agent.Agent {
 			c.ServerTLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}
 			a := result.Of(agent.New(c.InMemory())).OK(t)
-			t.Cleanup(func() { _ = a.Stop() })
+			t.Cleanup(func() { _ = stop(a) })
 			return a
 		},
 		"one server": func(c agent.Config) *agent.Agent {
 			c.DataDir, c.BootstrapExpect = dir, 1
 			a := result.Of(agent.New(c)).OK(t)
-			t.Cleanup(func() { _ = a.Stop() })
+			t.Cleanup(func() { _ = stop(a) })
 			return a
 		},
 	} {
@@ -320,7 +320,7 @@ func TestAgent_clusterWithoutSecret(t *testing.T) {
 	dirs := map[string]string{"s1": t.TempDir(), "s2": t.TempDir()}
 	w := newServers(t, 2, func(c *agent.Config) { c.DataDir = dirs[c.Name] })
 	stopped := w.agents[1]
-	must.NoError(t, stopped.Stop())
+	must.NoError(t, stop(stopped))
 	_, err := agent.New(agent.Config{DataDir: dirs["s2"], HTTPAddr: "127.0.0.1:0", ServerAddr: stopped.ServerAddr()})
 	must.ErrorIs(t, err, agent.ErrPeerAccess)
 	must.ErrorContains(t, err, "the data directory is of a cluster with server s1 at "+w.agents[0].ServerAddr())
@@ -333,6 +333,6 @@ func TestAgent_clusterWithoutSecret(t *testing.T) {
 		a := result.Of(agent.New(agent.Config{DataDir: dir, BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0", PeerSecret: secret})).OK(t)
 		ready(t, a)
 		register(t, api(t, a), testNode(i))
-		must.NoError(t, a.Stop())
+		must.NoError(t, stop(a))
 	}
 }

@@ -93,7 +93,7 @@ func TestProcesses_oneForEachNode(t *testing.T) {
 	}
 	must.Eq(t, "n1", answerOf(t, leader, n))
 
-	must.NoError(t, leader.Stop())
+	must.NoError(t, stop(leader))
 	next := w.leader(w.others(leader)...)
 	refused(t, first, n, "p2")
 	result.Of(result.Of(apiclient.New(as(next, n, "p1"))).OK(t).NodeSide(n.ID).Heartbeat(t.Context())).OK(t)

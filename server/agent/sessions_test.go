@@ -206,7 +206,7 @@ func TestSessions_leaderChangeAndStop(t *testing.T) {
 	holder := w.others(leader)[0]
 	n := testNode(1)
 	node := reach(t, holder, n)
-	must.NoError(t, leader.Stop())
+	must.NoError(t, stop(leader))
 	w.leader(w.others(leader)...)
 	for _, a := range w.others(leader) {
 		must.Eq(t, "n1", answerOf(t, a, n))
@@ -216,7 +216,7 @@ func TestSessions_leaderChangeAndStop(t *testing.T) {
 		t.Fatal("the session has ended")
 	default:
 	}
-	must.NoError(t, holder.Stop())
+	must.NoError(t, stop(holder))
 	<-node.served
 	var last *agent.Agent
 	for _, a := range w.agents {
@@ -249,7 +249,7 @@ func TestSessions_serverRestart(t *testing.T) {
 	}()
 	eventually(t, "both requests run", func() bool { return node.hanging.Load() == 2 })
 	began := time.Now()
-	must.NoError(t, a.Stop())
+	must.NoError(t, stop(a))
 	must.Less(t, patience/3, time.Since(began))
 	_, err := io.ReadAll(response.Body)
 	must.Error(t, err)
@@ -263,6 +263,27 @@ func TestSessions_serverRestart(t *testing.T) {
 	ready(t, a)
 	hold(t, a, n)
 	must.Eq(t, "n1", answerOf(t, a, n))
+}
+
+// A request that reaches no node has ended for the server: it stops. The node has never had a session, or its
+// session has ended. Bug: the server waited for such requests for ever.
+func TestSessions_unreachedNodes(t *testing.T) {
+	t.Parallel()
+	w := newServers(t, 2, nil)
+	gone, never := testNode(1), testNode(2)
+	node := reach(t, w.agents[0], gone)
+	register(t, api(t, w.agents[0]), never)
+	must.NoError(t, node.end.Close())
+	<-node.served
+	awaitSameState(t, w.agents...)
+	for _, a := range w.agents {
+		for _, n := range []*cluster.Node{gone, never} {
+			eventually(t, "a refusal", func() bool { return strings.Contains(answerOf(t, a, n), "its client has no session with a server") })
+		}
+	}
+	for _, a := range w.agents {
+		must.NoError(t, stop(a))
+	}
 }
 
 // The next session of a node takes the place of the one before.

@@ -25,7 +25,7 @@ func TestAgent_snapshotAtShutdown(t *testing.T) {
 	}
 	snapshot := func(a *agent.Agent) string { return a.Server().Raft().Stats()["last_snapshot_index"] }
 	must.Eq(t, "0", snapshot(a))
-	must.NoError(t, a.Stop())
+	must.NoError(t, stop(a))
 
 	replayed.Store(0)
 	a = start(t, config)
@@ -35,7 +35,7 @@ func TestAgent_snapshotAtShutdown(t *testing.T) {
 	must.NoError(t, a.Backend().Reader.Consistent(t.Context()))
 	must.Zero(t, replayed.Load())
 	must.NotNil(t, a.Server().Store().Snapshot().Node(testNode(19).ID))
-	must.NoError(t, a.Stop())
+	must.NoError(t, stop(a))
 	must.Eq(t, first, snapshot(start(t, config)))
 }
 
@@ -47,6 +47,6 @@ func TestAgent_snapshotAtShutdownAfterARemoval(t *testing.T) {
 	versioned(t, leader) // nothing is written after that
 	gone := w.others(leader)[0]
 	must.NoError(t, leader.Backend().Peers.Remove(t.Context(), gone.Name()))
-	must.NoError(t, leader.Stop())
+	must.NoError(t, stop(leader))
 	must.NotEq(t, "0", leader.Server().Raft().Stats()["last_snapshot_index"])
 }

@@ -107,7 +107,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 	write(20, 25) // and the cluster goes on
 	awaitSameState(t, w.agents...)
 	stopped := w.others(w.leader())[0]
-	must.NoError(t, stopped.Stop())
+	must.NoError(t, stop(stopped))
 	rest := w.others(stopped)
 	register(t, api(t, w.leader(rest...)), testNode(25))
 	back := start(t, agent.Config{DataDir: dirs[stopped.Name()], ServerAddr: stopped.ServerAddr()})
@@ -198,7 +198,7 @@ func TestCluster_aLeaderIsLostDuringARestore(t *testing.T) {
 	must.ErrorContains(t, <-outcome, "another server has become the leader while this one restored a saved state")
 	<-old.Failed()
 	must.ErrorContains(t, old.Err(), "recover -discard")
-	must.NoError(t, old.Stop())
+	must.NoError(t, stop(old))
 	_, err := agent.New(agent.Config{DataDir: dirs[old.Name()], HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})
 	must.ErrorIs(t, err, datadir.ErrUnsafe)
 	must.ErrorContains(t, err, "was stopped while it restored a saved state")
@@ -224,7 +224,7 @@ func TestCluster_aRestoreContinuesAfterAnInterruption(t *testing.T) {
 	must.NoError(t, <-outcome)
 	awaitSameState(t, w.agents...)
 	must.Nil(t, w.leader().Server().Store().Snapshot().Node(testNode(2).ID))
-	must.NoError(t, leader.Stop())
+	must.NoError(t, stop(leader))
 	ready(t, w.start(agent.Config{DataDir: dirs[leader.Name()], ServerAddr: leader.ServerAddr()}))
 }
 

@@ -34,7 +34,7 @@ func TestAgent_stopEndsAllGoroutines(t *testing.T) {
 		defer close(done)
 		_, _, _ = follower.Nodes(ctx, apiclient.NodesQuery{Query: apiclient.Query{Index: 1 << 40}})
 	}()
-	must.NoError(t, alone.Stop())
+	must.NoError(t, alone.Stop()) // without a goroutine of the test
 	for _, a := range w.agents {
 		must.NoError(t, a.Stop())
 	}
@@ -85,7 +85,7 @@ func TestAgent_stopDoesNotWaitForSilentPeers(t *testing.T) {
 	w.network.silence(leader)
 	w.leader(w.others(leader)...) // meanwhile it tries to connect to them
 	began := time.Now()
-	must.NoError(t, leader.Stop())
+	must.NoError(t, stop(leader))
 	must.Less(t, 5*time.Second, time.Since(began))
 }
 
@@ -97,7 +97,7 @@ func TestAgent_stopEndsEventStreams(t *testing.T) {
 	r := result.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTPAddr()+httpapi.EventStreamPath, nil)).OK(t)
 	stream := result.Of(http.DefaultTransport.RoundTrip(r)).OK(t)
 	must.Eq(t, 200, stream.StatusCode)
-	must.NoError(t, a.Stop())
+	must.NoError(t, stop(a))
 	must.NoError(t, stream.Body.Close())
 }
 
