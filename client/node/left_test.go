@@ -84,6 +84,14 @@ func (w *world) folders() []string {
 	return all
 }
 
+// real returns a path without links.
+func real(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(path)
+	must.NoError(t, err)
+	return path
+}
+
 // putBehindLinks puts the folders of the node behind symbolic links.
 func putBehindLinks(w *world) {
 	w.Helper()

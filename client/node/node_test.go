@@ -76,8 +76,11 @@ func newWorld(t *testing.T, plugins map[string]config.Plugin) *world {
 		ttl: time.Minute, feed: make(chan client.Changes), reported: make(map[cluster.AllocID]cluster.AllocReport), changed: make(chan struct{}, 1),
 	}}
 	w.api = w.servers
+	base := t.TempDir()
+	must.NoError(t, os.Mkdir(filepath.Join(base, "disk"), 0o755))
+	must.NoError(t, os.Symlink("disk", filepath.Join(base, "link"))) // the path of each data directory has a link
 	w.config = &config.Config{
-		Name: "n1", DataDir: filepath.Join(t.TempDir(), "da ta"), RunDir: run, Plugins: plugins,
+		Name: "n1", DataDir: filepath.Join(base, "link", "da ta"), RunDir: run, Plugins: plugins,
 		Limits: config.Limits{MaxKillTimeout: time.Minute, DriverCalls: 8},
 	}
 	t.Cleanup(func() {

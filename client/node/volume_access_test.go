@@ -37,7 +37,7 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 	}
 	allocs, pids := w.consumers("bin", "") // they have written to the volume
 	mine, other := allocs[0], allocs[1]
-	root := filepath.Join(w.config.DataDir, volumesDir)
+	root := filepath.Join(real(t, w.config.DataDir), volumesDir) // the mount table has no links
 	targetOf := func(a *cluster.Allocation) string {
 		return storage.TargetPath(root, a.ID, cluster.VolumeKey{Namespace: "default", ID: "data"}, storage.Usage{VolumeCapability: manyWriters})
 	}
@@ -54,7 +54,7 @@ func TestSecurity_LocalUserAndVolumes(t *testing.T) {
 			must.EqOp(t, 0o777, info.Mode().Perm(), must.Sprint("the volume itself is open"))
 			paths = append(paths, point, filepath.Join(point, string(mine.ID)))
 		}
-		for _, top := range []string{w.config.RunDir, w.config.DataDir, filepath.Join(w.dir, "disks")} {
+		for _, top := range []string{w.config.RunDir, real(t, w.config.DataDir), filepath.Join(w.dir, "disks")} {
 			sockets := 0
 			must.NoError(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 				if errors.Is(err, fs.ErrNotExist) {

@@ -313,7 +313,7 @@ func TestVolumes_busyMount(t *testing.T) {
 	a, pids := w.consumers("")
 	table, err := mounts.Read()
 	must.NoError(t, err)
-	target := table.Below(filepath.Join(w.config.DataDir, volumesDir, "per-alloc"))
+	target := table.Below(filepath.Join(real(w.T, w.config.DataDir), volumesDir, "per-alloc"))
 	must.SliceLen(t, 1, target)
 	busy := exec.Command("/bin/sleep", "1000")
 	busy.Dir = target[0]
