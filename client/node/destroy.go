@@ -60,7 +60,13 @@ func Destroy(ctx context.Context, o Options, force bool) error {
 		return err
 	}
 	sockets, err := socketsOf(o.Config)
-	return errors.Join(err, os.RemoveAll(sockets), os.RemoveAll(o.Config.DataDir))
+	return errors.Join(err, removeWithTarget(sockets), removeWithTarget(o.Config.DataDir))
+}
+
+// removeWithTarget removes a folder. If it is a symbolic link, os.RemoveAll alone would leave its files.
+func removeWithTarget(dir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	return errors.Join(err, os.RemoveAll(real), os.RemoveAll(dir))
 }
 
 // nothingMounted returns an error that names the mounts below a folder. Removal of the folder would

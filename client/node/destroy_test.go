@@ -15,21 +15,25 @@ import (
 )
 
 // Destroy removes everything that a client has left: tasks, drivers and folders. With force a task
-// that needs an hour to stop is killed at once.
+// that needs an hour to stop is killed at once. Bug: of folders that are symbolic links only the links were removed.
 func TestDestroy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		task  string
-		force bool
+		task         string
+		force, links bool
 	}{
-		"nothing":    {},
-		"with grace": {task: `{}`},
-		"by force":   {task: `{"stop_ignore": true}`, force: true},
+		"nothing":      {},
+		"with grace":   {task: `{}`},
+		"by force":     {task: `{"stop_ignore": true}`, force: true},
+		"behind links": {links: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
 			w.config.Limits.MaxKillTimeout = 2 * time.Hour
+			if c.links {
+				putBehindLinks(w)
+			}
 			w.begin()
 			w.awaitMock()
 			if c.task != "" {
@@ -41,14 +45,14 @@ func TestDestroy(t *testing.T) {
 				w.awaitStatus("a", cluster.ClientRunning)
 			}
 			w.stop()
-			driver := w.kept()["mock"].Process.Process
+			driver, folders := w.kept()["mock"].Process.Process, w.folders()
 
 			must.NoError(t, Destroy(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, c.force))
 			alive, err := driver.Alive()
 			must.NoError(t, err)
 			must.False(t, alive)
-			for _, folder := range []string{w.config.DataDir, w.config.RunDir} {
-				_, err = os.Stat(folder)
+			for _, folder := range folders {
+				_, err = os.Lstat(folder)
 				must.ErrorIs(t, err, os.ErrNotExist)
 			}
 			must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test reads the records of plugins there
