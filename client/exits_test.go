@@ -14,7 +14,7 @@ import (
 
 // forgets ends a process of which the driver then has no task. The open calls of Wait get this answer, or
 // none.
-func (n *node) forgets(p *task, answers bool) {
+func forgets(n *node, p *task, answers bool) {
 	n.log("%s ends, and the driver forgets it", p.id)
 	p.alive, p.known, p.ended = false, false, n.boot
 	p.exit = &driver.ExitResult{Code: 1}
@@ -39,8 +39,8 @@ func TestExit_duringEachWait(t *testing.T) {
 	kinds := map[string]func(*node, *task){
 		"exits":             func(n *node, p *task) { n.exit(p, 1, 0) },
 		"succeeds":          func(n *node, p *task) { n.exit(p, 0, 0) },
-		"forgotten":         func(n *node, p *task) { n.forgets(p, true) },
-		"forgotten, silent": func(n *node, p *task) { n.forgets(p, false) },
+		"forgotten":         func(n *node, p *task) { forgets(n, p, true) },
+		"forgotten, silent": func(n *node, p *task) { forgets(n, p, false) },
 	}
 	for name, tt := range map[string]struct {
 		web   script
