@@ -17,6 +17,9 @@ type TaskGroup struct {
 	// Migrate is the pace at which a drain may move the group, or nil. After [Job.Canonicalize]
 	// the groups of service jobs have one and those of other jobs have none.
 	Migrate *MigrateStrategy
+	// Update is the pace at which a new version replaces the group's allocations. Nil is
+	// [DefaultUpdateStrategy]: see [TaskGroup.UpdateOf].
+	Update *UpdateStrategy `codec:",omitempty"`
 	// NodeClasses are the node classes the group may run on; empty is any.
 	NodeClasses []string
 	// EphemeralDisk is what happens to the group's data when it moves.
@@ -80,6 +83,9 @@ func (g *TaskGroup) canonicalize(t JobType) {
 	if t == JobService && g.Migrate == nil {
 		g.Migrate = DefaultMigrateStrategy()
 	}
+	if g.Update != nil && *g.Update == DefaultUpdateStrategy() {
+		g.Update = nil
+	}
 	g.Constraints, g.Meta = orNil(g.Constraints), orNilMap(g.Meta)
 	g.Volumes = orNil(g.Volumes)
 	slices.SortStableFunc(g.Volumes, func(a, b VolumeRequest) int { return strings.Compare(a.Name, b.Name) })
@@ -132,7 +138,7 @@ func (g *TaskGroup) validate(t JobType) error {
 		}
 		errs = append(errs, g.Migrate.Validate())
 	}
-	errs = append(errs, g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices())
+	errs = append(errs, g.Update.Validate(), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices())
 	errs = append(errs, g.validateTasks()...)
 	errs = append(errs, g.validateLifecycle()...)
 	errs = append(errs, g.validateVolumes()...)
@@ -183,6 +189,7 @@ func (g *TaskGroup) Copy() *TaskGroup {
 		m := *g.Migrate
 		c.Migrate = &m
 	}
+	c.Update = g.Update.copy()
 	c.NodeClasses = slices.Clone(g.NodeClasses)
 	c.RestartPolicy = g.RestartPolicy.copy()
 	c.Constraints = slices.Clone(g.Constraints)

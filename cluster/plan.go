@@ -40,7 +40,7 @@ type PlanStop struct {
 // ReplacedAfter reports whether a scheduler replaces an allocation that it has stopped with the
 // description.
 func ReplacedAfter(description string) bool {
-	return description == DescMigrating || description == DescLost || description == DescRescheduled
+	return description == DescMigrating || description == DescLost || description == DescRescheduled || description == DescNewerVersion
 }
 
 // Descriptions that a scheduler gives to allocations that it stops. DescPurged is from the purge of a

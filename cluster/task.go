@@ -251,6 +251,9 @@ func (j *Job) At(v Version) *Job {
 		if v < VersionOfVolumes {
 			g.Volumes = nil
 		}
+		if v < VersionOfRollouts {
+			g.Update = nil
+		}
 		if v < VersionOfConfirmation {
 			g.Disconnect.NoReplace, g.Disconnect.KeepReplacement = false, false
 		}
@@ -267,6 +270,8 @@ func (g *TaskGroup) neededVersion() Version {
 	switch {
 	case g == nil:
 		return MinVersion
+	case g.Update != nil:
+		return VersionOfRollouts
 	case g.Disconnect.NoReplace || g.Disconnect.KeepReplacement:
 		return VersionOfConfirmation
 	case g.usesVolumes():

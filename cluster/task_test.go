@@ -28,7 +28,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
 			return cluster.VersionOfConfirmation
 		}
-		if strings.Contains(path, ".Data") {
+		if strings.Contains(path, ".Data") || strings.Contains(path, ".Update") {
 			return cluster.VersionOfData
 		}
 		return cluster.VersionOfDrivers
@@ -51,13 +51,13 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 66, tagged)
+	must.MapLen(t, 68, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {
 		fill(one, 7)
 	}
-	must.Eq(t, cluster.VersionOfConfirmation, whole.NeededVersion())
+	must.Eq(t, cluster.VersionOfRollouts, whole.NeededVersion())
 	must.Eq(t, job, whole.At(older))
 
 	job.Meta = map[string]string{"owner": "web"}

@@ -27,7 +27,8 @@ import (
 //	   that appends an event to a node. The status disconnected of nodes whose allocations are
 //	   awaited, and what the scheduler does when such a node returns. A purge that keeps the
 //	   allocations that may run, with its time
-//	9  the moves of the data of ephemeral disks. What identifies the history of a state
+//	9  the moves of the data of ephemeral disks. What identifies the history of a state. The update
+//	   block of a group, and rollouts of new versions
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -57,6 +58,10 @@ const VersionOfData Version = 9
 
 // VersionOfHistory is the first cluster version in which a state identifies the entries that led to it.
 const VersionOfHistory Version = 9
+
+// VersionOfRollouts is the first cluster version in which a new version of a job replaces the allocations
+// that run.
+const VersionOfRollouts Version = 9
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

@@ -62,6 +62,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		rooms:    make(map[cluster.NodeID]*room),
 		devices:  make(map[cluster.NodeID]cluster.DevicesInUse),
 		clients:  make(map[*cluster.TaskGroup]feasible.Client),
+		rollouts: make(map[string]*rollout),
 		book:     volumes.NewBook(v),
 	}
 	if why := c.stale(); why != "" {
@@ -98,6 +99,8 @@ type checker struct {
 	devices map[cluster.NodeID]cluster.DevicesInUse
 	// clients are the demands on clients of the groups that the plan places.
 	clients map[*cluster.TaskGroup]feasible.Client
+	// rollouts are the rollouts of the job's groups after the accepted stops.
+	rollouts map[string]*rollout
 	// book has the claims of the accepted placements.
 	book *volumes.Book
 }
@@ -167,6 +170,8 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 		return fmt.Sprintf("node %s is back", a.NodeID)
 	case s.Unknown && !isDisconnected(node):
 		return fmt.Sprintf("node %s is not disconnected", a.NodeID)
+	case s.Description == cluster.DescNewerVersion && g != nil && !s.Migrate && !s.Lost && !s.Unknown:
+		return c.outdatedReason(g, a)
 	case s.Migrate || s.Lost || s.Unknown || g == nil || c.job.Type.EveryNode():
 		return ""
 	case a.ClientTerminal() || a.Canary():

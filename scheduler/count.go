@@ -18,6 +18,8 @@ type slots struct {
 	kept      []*cluster.Allocation
 	// marked are the marked allocations to stop.
 	marked []marked
+	// outdated are stopped because the job has a newer version.
+	outdated []*cluster.Allocation
 	// vacated are the allocations that left their slots and have no replacement.
 	vacated []*cluster.Allocation
 	// canaries are the canaries to replace, each by a canary.
@@ -43,6 +45,7 @@ func (p *planner) planCount(g *cluster.TaskGroup, allocs []*cluster.Allocation) 
 		}
 	}
 	p.shedSurplus(g, s)
+	s.kept, s.outdated = p.replaceOutdated(g, allocs, s.kept)
 	p.fill(g, s)
 }
 
@@ -215,6 +218,8 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 			replaced = append(replaced, a.Allocation)
 		}
 	}
+	replaced = append(replaced, s.outdated...)
+	lacking -= len(s.outdated)
 	for _, a := range s.vacated[:min(max(lacking, 0), len(s.vacated))] {
 		replaced = append(replaced, a)
 		lacking--
@@ -291,6 +296,9 @@ func choose(p *placer, g *cluster.TaskGroup, name string, previous *cluster.Allo
 		if s := p.placeOn(name, previous.NodeID); s.node != nil {
 			return s
 		}
+	}
+	if !previous.Marked() && !previous.ClientTerminal() {
+		return p.place(name, "") // its node is as good as any other
 	}
 	return p.place(name, previous.NodeID)
 }

@@ -51,12 +51,14 @@ func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time
 // which an allocation ended unexpectedly, in the order of the jobs. If several reports state
 // that an allocation ended, the first counts, as in the store. From the cluster version of
 // confirmations on it also returns one for each job whose allocations a plan may have to reconcile:
-// see [isReconciled]. The view must be the state just before the reports are applied: with an older
+// see [isReconciled]. From that of rollouts on it returns one for each job with outdated allocations of
+// which an allocation has become healthy: the next outdated one may be stopped. The view must be the state just before the reports are applied: with an older
 // one a job may be missing.
 func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func() cluster.EvalID) []*cluster.Evaluation {
 	jobs := make(map[cluster.JobKey]*cluster.Job)
 	ended := make(map[cluster.AllocID]bool)
 	reconciles := v.ClusterVersion() >= cluster.VersionOfConfirmation
+	rolls := rolling{view: v, jobs: make(map[cluster.JobKey]bool)}
 	for _, r := range reports {
 		ends := r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientComplete
 		if !ends && !reconciles {
@@ -67,7 +69,8 @@ func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func
 			continue
 		}
 		ended[a.ID] = ends
-		if ends && !a.Terminal() && endsEarly(a, r.ClientStatus) || reconciles && isReconciled(v, a, r.ClientStatus) {
+		if ends && !a.Terminal() && endsEarly(a, r.ClientStatus) || reconciles && isReconciled(v, a, r.ClientStatus) ||
+			r.Healthy != nil && *r.Healthy && !a.JudgedHealthy() && rolls.has(a.JobKey()) {
 			jobs[a.JobKey()] = jobOf(v, a)
 		}
 	}

@@ -30,8 +30,15 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 		}
 		p.sortBerth(g, b, a)
 	}
+	var kept []*cluster.Allocation
 	for _, b := range order {
 		p.shedDoubles(b)
+		kept = append(kept, b.kept...)
+	}
+	_, outdated := p.replaceOutdated(g, allocs, kept)
+	for _, a := range outdated {
+		b := berths[a.NodeID]
+		b.kept, b.vacated = nil, a
 	}
 	need, missing, demands := g.Resources(), 0, p.demands(g)
 	rooms := p.world.ready()

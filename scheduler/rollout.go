@@ -1,0 +1,189 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// rollout is the replacement of a group's allocations by those of the present version of the job. It
+// follows from the rows alone, so a new leader continues it. An allocation is outdated if it cannot run on
+// as one of the present version: see [cluster.RunsLike].
+//
+// At most MaxParallel slots are outstanding: those without a healthy allocation of the present version
+// and without an outdated one. The stop of a healthy allocation leaves at least count - MaxParallel healthy
+// ones. Drains have such a limit, too, and both count the same healthy allocations. A stop of an unhealthy
+// one needs no healthy others. An allocation of the present version that is unhealthy stops the rollout
+// until it has recovered, or a newer version has come. Batch and sysbatch jobs have no health: all their
+// allocations are replaced at once.
+type rollout struct {
+	group *cluster.TaskGroup
+	// most is how many slots may be outstanding, or zero if all may.
+	most int
+	// outstanding are the outstanding slots. healthy are the healthy allocations of all versions, and
+	// floor is how many the stop of a healthy one must leave.
+	outstanding, healthy, floor int
+	// sick is an unhealthy allocation of the present version, or nil.
+	sick *cluster.Allocation
+}
+
+// isOutdated reports whether a new version of the job replaces an allocation of the group. Below the
+// cluster version of rollouts none is replaced.
+func (v jobView) isOutdated(g *cluster.TaskGroup, a *cluster.Allocation) bool {
+	return v.view.ClusterVersion() >= cluster.VersionOfRollouts && a.Job != nil && a.Job != v.job && !a.Canary() &&
+		!cluster.RunsLike(a.Job, v.job, g.Name)
+}
+
+// rolloutOf returns the rollout of a group. allocs contains all allocations of the group that are not
+// client-terminal, and all that hold a slot. left are those that the plan stops.
+func (v jobView) rolloutOf(g *cluster.TaskGroup, allocs []*cluster.Allocation, left map[cluster.AllocID]bool) *rollout {
+	r := &rollout{group: g}
+	if v.job.Type.ToCompletion() {
+		return r
+	}
+	r.most = g.UpdateOf().MaxParallel
+	current, pending, outdated := 0, 0, 0
+	for _, a := range allocs {
+		if a.Leaving() || a.Canary() || left[a.ID] {
+			continue
+		}
+		healthy := a.Healthy(v.view.Node(a.NodeID))
+		switch isOutdated := v.isOutdated(g, a); {
+		case a.ClientTerminal() && !isOutdated && a.NextAllocation == "" && v.isSpent(a):
+			r.note(a)
+		case a.ClientTerminal():
+		case isOutdated:
+			outdated++
+		case healthy:
+			current++
+		default:
+			pending++
+			if a.HasVerdict() && !a.JudgedHealthy() {
+				r.note(a)
+			}
+		}
+		if healthy {
+			r.healthy++
+		}
+	}
+	r.outstanding = pending
+	if !v.job.Type.EveryNode() {
+		r.outstanding = max(0, g.Count-current-outdated)
+		r.floor = g.Count - r.most
+	}
+	return r
+}
+
+// note remembers the first unhealthy allocation by id.
+func (r *rollout) note(a *cluster.Allocation) {
+	if r.sick == nil || a.ID < r.sick.ID {
+		r.sick = a
+	}
+}
+
+// refusal returns why an outdated allocation must not be stopped now, or the empty string.
+func (r *rollout) refusal(v jobView, a *cluster.Allocation) string {
+	healthy := a.Healthy(v.view.Node(a.NodeID))
+	switch {
+	case r.most <= 0:
+		return ""
+	case r.sick != nil:
+		return fmt.Sprintf("allocation %s of the new version is unhealthy", r.sick.ID)
+	case r.outstanding >= r.most:
+		return fmt.Sprintf("%d of group %s are replaced, and max_parallel of its update is %d", r.outstanding, r.group.Name, r.most)
+	case healthy && r.healthy <= r.floor:
+		return fmt.Sprintf("%d of group %s are healthy, and its update must leave %d", r.healthy, r.group.Name, r.floor)
+	}
+	return ""
+}
+
+// take counts the stop of an outdated allocation.
+func (r *rollout) take(v jobView, a *cluster.Allocation) {
+	r.outstanding++
+	if a.Healthy(v.view.Node(a.NodeID)) {
+		r.healthy--
+	}
+}
+
+// replaceOutdated stops as many outdated allocations as the rollout of the group permits, the least worth
+// first, and returns the kept ones and the stopped ones.
+func (p *planner) replaceOutdated(g *cluster.TaskGroup, allocs, kept []*cluster.Allocation) (left, replaced []*cluster.Allocation) {
+	isOutdated := func(a *cluster.Allocation) bool { return p.isOutdated(g, a) }
+	if !slices.ContainsFunc(kept, isOutdated) {
+		return kept, nil
+	}
+	stopped := make(map[cluster.AllocID]bool)
+	for _, s := range p.draft.plan.Stops {
+		stopped[s.Alloc] = true
+	}
+	r := p.rolloutOf(g, allocs, stopped)
+	slices.SortStableFunc(kept, p.byWorth)
+	for _, a := range slices.Backward(kept) {
+		if !isOutdated(a) || r.refusal(p.jobView, a) != "" {
+			continue
+		}
+		r.take(p.jobView, a)
+		p.draft.stop(a, cluster.DescNewerVersion)
+		replaced = append(replaced, a)
+	}
+	left = slices.DeleteFunc(kept, func(a *cluster.Allocation) bool { return slices.Contains(replaced, a) })
+	return left, replaced
+}
+
+// groupRollout returns the rollout of a group for the re-check of a plan, and caches it.
+func (c *checker) groupRollout(g *cluster.TaskGroup) *rollout {
+	r := c.rollouts[g.Name]
+	if r == nil {
+		var allocs []*cluster.Allocation
+		for a := range c.view.UnconcludedAllocs(c.plan.Eval.JobKey()) {
+			if a.TaskGroup == g.Name && c.group(a) != nil {
+				allocs = append(allocs, a)
+			}
+		}
+		r = c.rolloutOf(g, allocs, c.left)
+		c.rollouts[g.Name] = r
+	}
+	return r
+}
+
+// outdatedReason returns why an allocation must not be stopped for a newer version, or the empty string.
+func (c *checker) outdatedReason(g *cluster.TaskGroup, a *cluster.Allocation) string {
+	if !c.isOutdated(g, a) {
+		return "it runs like the present version of its job"
+	}
+	r := c.groupRollout(g)
+	if why := r.refusal(c.jobView, a); why != "" {
+		return why
+	}
+	r.take(c.jobView, a)
+	return ""
+}
+
+// rolling reports which jobs have outdated allocations. It reads each job once.
+type rolling struct {
+	view View
+	jobs map[cluster.JobKey]bool
+}
+
+func (r rolling) has(k cluster.JobKey) bool {
+	found, cached := r.jobs[k]
+	if !cached {
+		found = jobView{view: r.view, job: r.view.Job(k)}.hasOutdated(k)
+		r.jobs[k] = found
+	}
+	return found
+}
+
+// hasOutdated reports whether a new version of the job replaces an allocation that runs.
+func (v jobView) hasOutdated(k cluster.JobKey) bool {
+	if v.view.ClusterVersion() < cluster.VersionOfRollouts || v.job == nil {
+		return false
+	}
+	for a := range v.view.UnconcludedAllocs(k) {
+		if g := v.group(a); g != nil && !a.Leaving() && !a.ClientTerminal() && v.isOutdated(g, a) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,272 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
+)
+
+// version registers a version of a job whose tasks are others.
+func (c *cell) version(k cluster.JobKey, edit ...func(*cluster.Job)) {
+	c.edit(k, func(j *cluster.Job) {
+		j.TaskGroups[0].Tasks[0].Env = map[string]string{"VERSION": c.id("version")}
+		for _, f := range edit {
+			f(j)
+		}
+	})
+}
+
+func updates(mostAtOnce int) func(*cluster.Job) {
+	return func(j *cluster.Job) {
+		u := cluster.DefaultUpdateStrategy()
+		u.MaxParallel = mostAtOnce
+		j.TaskGroups[0].Update = &u
+	}
+}
+
+// counts counts a job's allocations that should run: those of its present version and those of others.
+func (c *cell) counts(k cluster.JobKey) (present, others, healthy int) {
+	for _, a := range c.wanted(k) {
+		if a.Job.Version == c.view().Job(k).Version {
+			present++
+		} else {
+			others++
+		}
+		if a.Healthy(c.view().Node(a.NodeID)) {
+			healthy++
+		}
+	}
+	return present, others, healthy
+}
+
+// Bug: a new version of a job never reached the allocations that ran.
+func TestRollout_replacesAllAtItsPace(t *testing.T) {
+	t.Parallel()
+	for _, pace := range []int{1, 2, 5, 7} {
+		c := newCell(t)
+		c.node("n1")
+		c.node("n2")
+		job := c.job("web", cluster.JobService, 5, updates(pace))
+		c.run()
+		c.version(job)
+		rounds := 0
+		for ; ; rounds++ {
+			c.settle()
+			_, others, healthy := c.counts(job)
+			must.GreaterEq(t, 5-pace, healthy, must.Sprintf("pace %d, round %d", pace, rounds))
+			must.Eq(t, max(0, 5-pace*(rounds+1)), others, must.Sprintf("pace %d, round %d", pace, rounds))
+			if others == 0 {
+				break
+			}
+			c.progress()
+		}
+		c.run()
+		present, others, healthy := c.counts(job)
+		must.Eq(t, []int{5, 0, 5}, []int{present, others, healthy})
+		must.Eq(t, []string{"web.g[0]", "web.g[1]", "web.g[2]", "web.g[3]", "web.g[4]"}, namesOf(c.wanted(job)))
+		for _, a := range c.wanted(job) {
+			previous := c.alloc(a.PreviousAllocation)
+			must.Eq(t, cluster.DescNewerVersion, previous.DesiredDescription)
+			must.Eq(t, a.ID, previous.NextAllocation)
+			must.Eq(t, previous.Name, a.Name)
+		}
+	}
+}
+
+// A pace of zero is no limit, as in the compatible API. Batch jobs have no health and no pace, and what is
+// done stays done.
+func TestRollout_allAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	c.node("n1")
+	c.node("n2")
+	service, batch := c.job("web", cluster.JobService, 3, updates(0)), c.job("sum", cluster.JobBatch, 3)
+	c.run()
+	for _, job := range []cluster.JobKey{service, batch} {
+		c.version(job)
+		c.settle()
+		present, others, healthy := c.counts(job)
+		must.Eq(t, []int{3, 0, 0}, []int{present, others, healthy})
+	}
+}
+
+// What clients do not read changes nothing that runs.
+func TestRollout_leavesWhatRunsAlike(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*cluster.Job){
+		"count":    func(j *cluster.Job) { j.TaskGroups[0].Count = 4 },
+		"migrate":  func(j *cluster.Job) { j.TaskGroups[0].Migrate.MaxParallel = 3 },
+		"update":   updates(2),
+		"priority": func(j *cluster.Job) { j.Priority = 70 },
+		"constraint": func(j *cluster.Job) {
+			j.TaskGroups[0].Tasks[0].Constraints = []cluster.Constraint{{LTarget: "${node.class}", RTarget: "x", Operand: "!="}}
+		},
+		"restart policy": func(j *cluster.Job) { p := cluster.DefaultRestartPolicy(j.Type); j.TaskGroups[0].RestartPolicy = &p },
+	} {
+		c := newCell(t)
+		c.node("n1")
+		job := c.job("web", cluster.JobService, 3)
+		c.run()
+		before := c.wanted(job)
+		c.edit(job, edit)
+		c.run()
+		for _, a := range before {
+			must.False(t, c.alloc(a.ID).Terminal(), must.Sprint(name))
+		}
+	}
+}
+
+// A rollout waits while an allocation of the new version is unhealthy, and for each that has no verdict yet.
+func TestRollout_stopsAtAnUnhealthyAllocation(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	c.node("n1")
+	c.node("n2")
+	job := c.job("web", cluster.JobService, 4, updates(2))
+	c.run()
+	c.version(job)
+	c.settle()
+	fresh := c.allocs(job, func(a *cluster.Allocation) bool { return a.ClientStatus == cluster.ClientPending })
+	must.Len(t, 2, fresh)
+
+	sick := c.statusReport(fresh[0], cluster.ClientRunning)
+	*sick.Healthy = false
+	c.report(sick, c.statusReport(fresh[1], cluster.ClientRunning))
+	c.settle()
+	_, others, healthy := c.counts(job)
+	must.Eq(t, []int{2, 3}, []int{others, healthy})
+
+	c.now = c.now.Add(time.Second)
+	c.report(c.statusReport(c.alloc(fresh[0].ID), cluster.ClientRunning)) // it has recovered
+	c.settle()
+	_, others, _ = c.counts(job)
+	must.Eq(t, 0, others)
+}
+
+// Unhealthy allocations of the older version are replaced first, also if the group is below its budget.
+func TestRollout_replacesUnhealthyOnesFirst(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	c.node("n1")
+	c.node("n2")
+	job := c.job("web", cluster.JobService, 4)
+	c.run()
+	c.now = c.now.Add(time.Minute)
+	var sick []cluster.AllocID
+	for _, a := range c.wanted(job)[1:3] {
+		r := c.statusReport(a, cluster.ClientRunning)
+		*r.Healthy = false
+		c.report(r)
+		sick = append(sick, a.ID)
+	}
+	c.version(job)
+	c.settle()
+	_, others, healthy := c.counts(job)
+	must.Eq(t, []int{3, 2}, []int{others, healthy})
+	must.True(t, c.alloc(sick[0]).Terminal() || c.alloc(sick[1]).Terminal())
+	c.run()
+	present, others, _ := c.counts(job)
+	must.Eq(t, []int{4, 0}, []int{present, others})
+}
+
+// A drain and a rollout share the healthy allocations: the rollout waits while the drain takes one.
+func TestRollout_besideADrain(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	n1 := c.node("n1")
+	c.node("n2")
+	job := c.job("web", cluster.JobService, 4)
+	c.run()
+	c.drain(n1)
+	c.mark(cluster.MarkPaced, pick(c.wanted(job), on(n1))[0])
+	c.version(job)
+	c.settle()
+	_, _, healthy := c.counts(job)
+	must.Eq(t, 3, healthy)
+	present, others, _ := c.counts(job)
+	must.Eq(t, []int{1, 3}, []int{present, others}, must.Sprint("only the drain has moved one, to the new version"))
+	c.progress()
+	c.settle()
+	_, others, healthy = c.counts(job)
+	must.Eq(t, []int{2, 3}, []int{others, healthy})
+}
+
+// A system job is replaced on one node after the other.
+func TestRollout_ofASystemJob(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	for _, n := range []string{"n1", "n2", "n3"} {
+		c.node(n)
+	}
+	job := c.job("log", cluster.JobSystem, 1)
+	c.run()
+	c.version(job)
+	for round := range 3 {
+		c.settle()
+		present, others, _ := c.counts(job)
+		must.Eq(t, []int{round + 1, 2 - round}, []int{present, others})
+		c.progress()
+	}
+	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, nodesOf(c.wanted(job)))
+}
+
+// The replacement comes into the room of the stopped allocation as soon as that has ended.
+func TestRollout_onAFullNode(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	c.node("n1", func(n *cluster.Node) { n.Resources.CPU = 200 })
+	job := c.job("web", cluster.JobService, 2)
+	c.run()
+	c.version(job)
+	c.settle()
+	present, others, _ := c.counts(job)
+	must.Eq(t, []int{0, 1}, []int{present, others})
+	c.run()
+	present, others, healthy := c.counts(job)
+	must.Eq(t, []int{2, 0, 2}, []int{present, others, healthy})
+}
+
+// Below the cluster version of rollouts servers leave running allocations as they are.
+func TestRollout_belowItsClusterVersion(t *testing.T) {
+	t.Parallel()
+	c := newCellOf(t, cluster.VersionOfRollouts-1)
+	c.node("n1")
+	job := c.job("web", cluster.JobService, 2)
+	c.run()
+	c.version(job)
+	c.run()
+	_, others, _ := c.counts(job)
+	must.Eq(t, 2, others)
+}
+
+// Two plans of one snapshot may not both take the room of a rollout.
+func TestRollout_isJudgedAgain(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	c.node("n1")
+	job := c.job("web", cluster.JobService, 3)
+	c.run()
+	c.version(job)
+	e := first(c.view().WorkView().PendingEvals())
+	plan := c.schedule(e)
+	must.Len(t, 1, plan.Stops)
+	must.SliceEmpty(t, c.apply(plan))
+
+	running := pick(c.wanted(job), func(a *cluster.Allocation) bool { return a.ClientStatus == cluster.ClientRunning })
+	c.evaluate(job)
+	next := &cluster.Plan{At: c.now, Eval: first(c.view().WorkView().PendingEvals()), SnapshotIndex: c.index,
+		Stops: []cluster.PlanStop{{Alloc: running[0].ID, Description: cluster.DescNewerVersion}}}
+	refused := c.apply(next)
+	must.Len(t, 1, refused)
+	must.StrContains(t, refused[0].Why, "max_parallel of its update is 1")
+
+	fresh := pick(c.wanted(job), func(a *cluster.Allocation) bool { return a.ClientStatus == cluster.ClientPending })
+	_, refused = scheduler.Check(c.view().WorkView(), &cluster.Plan{At: c.now, Eval: first(c.view().WorkView().PendingEvals()), SnapshotIndex: c.index,
+		Stops: []cluster.PlanStop{{Alloc: fresh[0].ID, Description: cluster.DescNewerVersion}}})
+	must.Len(t, 1, refused)
+	must.StrContains(t, refused[0].Why, "it runs like the present version")
+}
