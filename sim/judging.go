@@ -21,6 +21,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/moved"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/rolled"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -38,6 +39,8 @@ type judging struct {
 	judge  *invariant.Judge
 	// plans judges the scheduler.
 	plans placement.Judge
+	// rollouts judges the scheduler's rollouts of new versions.
+	rollouts rolled.Judge
 	// collection judges the deletion of ended work.
 	collection collected.Judge
 	// claims judges the claims of volumes, if the scenario uses volumes. read is the index of the
@@ -82,6 +85,7 @@ func newJudging(p *player) *judging {
 			j.appliedAt = w.Now()
 			judge.Applied(w.Now(), a)
 			j.plans.Applied(w.Now(), a)
+			j.rollouts.Applied(w.Now(), a)
 			j.collection.Applied(w.Now(), a)
 			j.claims.Applied(w.Now(), a)
 			j.claims.Detached(w.Now(), a, w.Attachments())
@@ -289,6 +293,7 @@ func (j *judging) silence() {
 	j.judge.Still(w.Now(), q)
 	if p := j.player; p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario) && w.Now().Sub(j.appliedAt) > settle(p.scenario)+p.scenario.Cluster.Schedule.Max {
 		j.plans.Still(w.Now(), w.Truth())
+		j.rollouts.Still(w.Now(), w.Truth())
 	}
 	j.collected()
 }
@@ -375,5 +380,5 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.moves.Violations(), j.player.nodes.violations()), nil
+	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.rollouts.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.moves.Violations(), j.player.nodes.violations()), nil
 }

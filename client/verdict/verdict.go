@@ -31,7 +31,8 @@ type Terms struct {
 }
 
 // TermsOf returns the terms of a group, or the default ones for nil and for a group without a block.
-// A deadline of zero is the default one, as for the drainer.
+// A deadline of zero is the default one, as for the drainer. Drains and rollouts use one verdict, so the
+// longer times of the migrate block and of the update block apply.
 func TermsOf(g *cluster.TaskGroup) Terms {
 	t := Terms{Least: cluster.DefaultMinHealthyTime}
 	if g != nil && g.Migrate != nil {
@@ -39,6 +40,9 @@ func TermsOf(g *cluster.TaskGroup) Terms {
 	}
 	if t.Deadline <= 0 {
 		t.Deadline = cluster.DefaultHealthyDeadline
+	}
+	if g != nil && g.Update != nil {
+		t.Least, t.Deadline = max(t.Least, g.Update.MinHealthyTime), max(t.Deadline, g.Update.HealthyDeadline)
 	}
 	return t
 }

@@ -149,6 +149,7 @@
 // Parameters of a group:
 //
 //   - count=N: 1 by default. max-parallel=N: how many allocations drains may move at the same time.
+//     update=N: how many a new version of the tasks replaces at the same time; 0 is all.
 //   - min-healthy=TIME: how long an allocation runs before it is healthy. healthy-deadline=TIME: when
 //     its verdict is due.
 //   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay. Their sum is the stop time, if the
@@ -259,7 +260,8 @@
 //
 //   - register JOB: registers the job as the file declares it.
 //
-//   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N. For one group also remove, or rename=NAME.
+//   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N, version=N. Another version of the tasks
+//     replaces the allocations that run. For one group also remove, or rename=NAME.
 //     Without a parameter the job is registered again without a change.
 //
 //   - stop JOB, purge JOB: purge also deletes the job. stop web[0]: a plan without

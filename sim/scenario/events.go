@@ -83,6 +83,8 @@ type (
 		Group       string
 		Count       *int `drain:"count"`
 		MaxParallel *int `drain:"max-parallel"`
+		// Version is the version of the tasks: another one replaces the allocations that run.
+		Version *int `drain:"version"`
 		// Remove removes the group, Rename renames it. Both need a Group.
 		Remove bool   `drain:"remove"`
 		Rename string `drain:"rename"`

@@ -55,7 +55,9 @@ type Group struct {
 	Name  string
 	Count int `drain:"count,0..1000000,always"`
 	// MaxParallel is the limit of the migrate block, or nil for the default.
-	MaxParallel     *int          `drain:"max-parallel"`
+	MaxParallel *int `drain:"max-parallel"`
+	// Update is how many allocations a new version of the job replaces at a time, or nil for the default.
+	Update          *int          `drain:"update"`
 	MinHealthy      time.Duration `drain:"min-healthy"`
 	HealthyDeadline time.Duration `drain:"healthy-deadline"`
 	Kill            time.Duration `drain:"kill,long"`      // the kill timeout

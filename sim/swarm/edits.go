@@ -144,6 +144,34 @@ func (m *edits) drawLastFailures() {
 	}
 }
 
+// oddsOfVersions is the probability that jobs get other tasks.
+const oddsOfVersions = 0.2
+
+// drawVersions draws new versions of jobs whose tasks are others, and how fast they come. The other worlds
+// draw what they drew without them.
+func (m *edits) drawVersions() {
+	d := m.draft.dice("versions")
+	if !d.odds(oddsOfVersions) {
+		return
+	}
+	for range d.between(1, 4) {
+		g := m.story.touched(d, m.population.groups)
+		if g == nil {
+			return
+		}
+		if spec := m.population.specOf(g); d.odds(0.7) && !m.population.jobOf(g).Type.ToCompletion() {
+			spec.Update = new(one(d, 0, 1, 2, 2, 3, max(1, spec.Count)))
+		}
+		version := d.between(2, 4)
+		at := m.story.moment(d)
+		m.draft.happens(at, m.edit(d, g, scenario.Edit{Version: &version}))
+		if d.odds(0.3) {
+			next := version%4 + 1
+			m.draft.happens(at+d.span(100*time.Millisecond, 2*time.Minute), &scenario.Edit{Job: g.key.Job, Version: &next})
+		}
+	}
+}
+
 // drawName draws an allocation of the group, with or without the node on which it began.
 func (m *edits) drawName(d dice, g *group) scenario.AllocName {
 	index := d.IntN(g.next)

@@ -30,6 +30,7 @@ func (m *story) drawStory() {
 	changes.drawEnds()
 	changes.drawExits()
 	changes.drawLastFailures()
+	changes.drawVersions()
 	changes.drawPlaces()
 	changes.drawVolumeChanges()
 	m.drawLosses()

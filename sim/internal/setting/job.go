@@ -1,8 +1,10 @@
 package setting
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -45,6 +47,9 @@ func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.T
 	if t == cluster.JobService {
 		built.Migrate = migrate(g)
 	}
+	if !t.ToCompletion() {
+		built.Update = update(g)
+	}
 	if g.Restart > 0 {
 		built.RestartPolicy = restarts(g.Restart)
 	}
@@ -77,6 +82,17 @@ func restarts(delay time.Duration) *cluster.RestartPolicy {
 	return &cluster.RestartPolicy{
 		Attempts: attempts, Delay: delay, Interval: max(cluster.MinRestartInterval, attempts*delay), Mode: cluster.RestartDelay,
 	}
+}
+
+func update(g scenario.Group) *cluster.UpdateStrategy {
+	if g.Update == nil {
+		return nil
+	}
+	u := cluster.DefaultUpdateStrategy()
+	u.MaxParallel = *g.Update
+	u.MinHealthyTime = cmp.Or(g.MinHealthy, u.MinHealthyTime)
+	u.HealthyDeadline = cmp.Or(g.HealthyDeadline, u.HealthyDeadline)
+	return &u
 }
 
 func migrate(g scenario.Group) *cluster.MigrateStrategy {
@@ -132,6 +148,11 @@ func Edit(j *cluster.Job, e *scenario.Edit) (*cluster.Job, error) {
 		}
 		if e.MaxParallel != nil && edited.Type == cluster.JobService {
 			g.Migrate.MaxParallel = *e.MaxParallel
+		}
+		if e.Version != nil {
+			for _, t := range g.Tasks {
+				t.Env = map[string]string{"VERSION": strconv.Itoa(*e.Version)}
+			}
 		}
 		if e.Rename != "" {
 			g.Name = e.Rename
