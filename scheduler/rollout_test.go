@@ -195,6 +195,24 @@ func TestRollout_besideADrain(t *testing.T) {
 	must.Eq(t, []int{2, 3}, []int{others, healthy})
 }
 
+// Allocations on a node that is disconnected are not healthy, and nothing replaces them for a rollout. The
+// others keep the budget of the group.
+func TestRollout_leavesTheBudgetBesideAnAwayNode(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	n1 := c.node("n1")
+	c.node("n2")
+	job := c.job("web", cluster.JobService, 4, updates(2), func(j *cluster.Job) {
+		j.TaskGroups[0].Disconnect = cluster.DisconnectStrategy{LostAfter: time.Hour, NoReplace: true}
+	})
+	c.run()
+	c.status(n1, cluster.NodeDisconnected)
+	c.version(job)
+	c.settle()
+	_, others, healthy := c.counts(job)
+	must.Eq(t, []int{4, 2}, []int{others, healthy})
+}
+
 // A system job is replaced on one node after the other.
 func TestRollout_ofASystemJob(t *testing.T) {
 	t.Parallel()

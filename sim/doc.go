@@ -6,9 +6,10 @@
 // ([invariant.Judge]). Another judge checks the scheduler's plans ([placement.Judge]), and another
 // one the deletion of ended work ([collected.Judge]), and another one the claims of volumes
 // ([claimed.Judge]), and another one compares the ends of drains with the processes of the nodes
-// ([ended.Judge]). If the nodes run the real client, a judge of each node checks N1 to N9, N12
-// ([onnode.Judge]). The [Result] holds the violations, and the events that had no effect
-// ([NoEffect]). Equal scenarios give equal runs, to the last step: the hash of a run shows it.
+// ([ended.Judge]), and another one the rollouts of new versions ([rolled.Judge]). If the nodes run
+// the real client, a judge of each node checks N1 to N9, N12 ([onnode.Judge]). The [Result] holds
+// the violations, and the events that had no effect ([NoEffect]). Equal scenarios give equal runs,
+// to the last step: the hash of a run shows it.
 //
 // # Packages
 //
@@ -20,6 +21,7 @@
 //	collected  the judge of the deletion of ended work
 //	claimed    the judge of the claims of volumes
 //	ended      the judge of the ends of drains by processes
+//	rolled     the judge of rollouts
 //	machine    a node that runs the real client
 //	onnode     the judge of such a node
 //	swarm      scenarios from seeds, many of them, and counts of rare events

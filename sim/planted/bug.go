@@ -30,7 +30,7 @@ type Guarantee string
 
 // Guarantees returns all guarantees in order.
 func Guarantees() []Guarantee {
-	return []Guarantee{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "S1", "S2", "S3", "S4", "N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9", "N12"}
+	return []Guarantee{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "S1", "S2", "S3", "S4", "S5", "N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9", "N12"}
 }
 
 // Edit replaces code inside one function.

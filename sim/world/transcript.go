@@ -140,6 +140,7 @@ func (t *Transcript) changes(a shims.Applied) {
 			t.nodeLine("delete ", id, "")
 		}
 	case *shims.ApplyPlan:
+		t.rollout(a, m)
 		if t.Everything {
 			t.plan(a)
 		}
@@ -220,6 +221,20 @@ func (t *Transcript) completions(a shims.Applied) {
 		t.nodeLine("end ", e.Node, "%s", text)
 	}
 	t.refused(a, completed.Refused)
+}
+
+// rollout adds a line for the allocations that a plan stops because their job has other tasks.
+func (t *Transcript) rollout(a shims.Applied, m *shims.ApplyPlan) {
+	var ids []cluster.AllocID
+	for _, s := range m.Stops {
+		was, is := a.Before.Alloc(s.Alloc), a.After.Alloc(s.Alloc)
+		if was != nil && !was.ServerTerminal() && is.ServerTerminal() && is.DesiredDescription == cluster.DescNewerVersion {
+			ids = append(ids, s.Alloc)
+		}
+	}
+	if len(ids) > 0 {
+		t.line("replace %s", t.names(a.Before, ids))
+	}
 }
 
 // confirmations adds a line for each record whose count of unconfirmed allocations has fallen.
