@@ -286,6 +286,24 @@ func (j *Job) work() *Job {
 	return c
 }
 
+// RunsLike reports whether an allocation of one version of the group may run on unchanged when the job
+// has the other version: the versions differ at most in what clients do not read. was and is are the jobs
+// of the two versions.
+func RunsLike(was, is *Job, group string) bool {
+	a, b := was.Group(group), is.Group(group)
+	switch {
+	case a == nil || b == nil:
+		return false
+	case was == is || a == b:
+		return true
+	}
+	return maps.Equal(was.Meta, is.Meta) && maps.Equal(a.Meta, b.Meta) && a.EphemeralDisk == b.EphemeralDisk && a.ShutdownDelay == b.ShutdownDelay &&
+		a.Disconnect.StopOnClientAfter == b.Disconnect.StopOnClientAfter && slices.EqualFunc(a.Volumes, b.Volumes, VolumeRequest.equal) &&
+		slices.EqualFunc(a.Tasks, b.Tasks, func(x, y *Task) bool {
+			return x.unplaced().Equal(y.unplaced()) && a.RestartPolicyOf(x, was.Type) == b.RestartPolicyOf(y, is.Type)
+		})
+}
+
 // Copy returns a copy that shares nothing with j that either may write to.
 func (j *Job) Copy() *Job {
 	if j == nil {

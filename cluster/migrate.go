@@ -72,6 +72,56 @@ func (m *MigrateStrategy) Validate() error {
 	return errors.Join(errs...)
 }
 
+// UpdateStrategy is the pace at which a new version of a job replaces the allocations of a group.
+type UpdateStrategy struct {
+	// MaxParallel is how many allocations may be replaced at a time. Zero is all at once.
+	MaxParallel int
+	// MinHealthyTime is how long a replacement must run well to count as healthy, and HealthyDeadline
+	// is how long it may take to get a verdict. An allocation has one verdict, so the longer ones of
+	// this block and of the migrate block apply.
+	MinHealthyTime  time.Duration
+	HealthyDeadline time.Duration
+}
+
+// DefaultUpdateStrategy is the block of a group that has none.
+func DefaultUpdateStrategy() UpdateStrategy {
+	return UpdateStrategy{MaxParallel: DefaultMaxParallel, MinHealthyTime: DefaultMinHealthyTime, HealthyDeadline: DefaultHealthyDeadline}
+}
+
+// UpdateOf returns the group's block, or the default one.
+func (g *TaskGroup) UpdateOf() UpdateStrategy {
+	if g == nil || g.Update == nil {
+		return DefaultUpdateStrategy()
+	}
+	return *g.Update
+}
+
+// Validate returns every reason why the block is wrong, joined, or nil.
+func (u *UpdateStrategy) Validate() error {
+	if u == nil {
+		return nil
+	}
+	var errs []error
+	if u.MaxParallel < 0 {
+		errs = append(errs, fmt.Errorf("Update: MaxParallel must be >= 0 but found %d", u.MaxParallel))
+	}
+	if u.MinHealthyTime < 0 || u.HealthyDeadline < 0 {
+		errs = append(errs, errors.New("Update: MinHealthyTime and HealthyDeadline must be >= 0"))
+	}
+	if u.MinHealthyTime > u.HealthyDeadline {
+		errs = append(errs, errors.New("Update: MinHealthyTime must be less than HealthyDeadline"))
+	}
+	return errors.Join(errs...)
+}
+
+func (u *UpdateStrategy) copy() *UpdateStrategy {
+	if u == nil {
+		return nil
+	}
+	c := *u
+	return &c
+}
+
 // Pace is the group's budget in numbers: how many healthy allocations it needs,
 // and how many of them may be down for drains.
 type Pace struct {

@@ -129,6 +129,16 @@ func (t *Task) Equal(o *Task) bool {
 		slices.Equal(t.VolumeMounts, o.VolumeMounts) && equalPointed(t.CSIPlugin, o.CSIPlugin)
 }
 
+// unplaced returns a copy without what decides only where the task may run, and without the restart policy.
+func (t *Task) unplaced() *Task {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	c.Constraints, c.RestartPolicy = nil, nil
+	return &c
+}
+
 func equalPointed[T comparable](a, b *T) bool { return a == b || (a != nil && b != nil && *a == *b) }
 
 // usesDrivers reports whether the task has a field of [VersionOfDrivers].

@@ -32,6 +32,12 @@ type VolumeRequest struct {
 	MountOptions *MountOptions `codec:",omitempty"`
 }
 
+func (r VolumeRequest) equal(o VolumeRequest) bool {
+	options := r.MountOptions.Equal(o.MountOptions)
+	r.MountOptions, o.MountOptions = nil, nil
+	return options && r == o
+}
+
 // VolumeMount makes a volume of the group visible to a task.
 type VolumeMount struct {
 	// Volume is the name of a request of the group.

@@ -171,7 +171,7 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 	case s.Unknown && !isDisconnected(node):
 		return fmt.Sprintf("node %s is not disconnected", a.NodeID)
 	case s.Description == cluster.DescNewerVersion && g != nil && !s.Migrate && !s.Lost && !s.Unknown:
-		return c.outdatedReason(g, a)
+		return outdatedReason(c, g, a)
 	case s.Migrate || s.Lost || s.Unknown || g == nil || c.job.Type.EveryNode():
 		return ""
 	case a.ClientTerminal() || a.Canary():

@@ -45,7 +45,7 @@ func (p *planner) planCount(g *cluster.TaskGroup, allocs []*cluster.Allocation) 
 		}
 	}
 	p.shedSurplus(g, s)
-	s.kept, s.outdated = p.replaceOutdated(g, allocs, s.kept)
+	s.kept, s.outdated = replaceOutdated(p, g, allocs, s.kept)
 	p.fill(g, s)
 }
 
@@ -211,12 +211,15 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 	var replaced []*cluster.Allocation
 	for _, a := range s.marked {
 		p.draft.migrate(a.Allocation, cluster.DescMigrating, a.lose)
-		lacking--
-		if isStopOnly(a.Allocation) {
-			s.names.use(a.Name)
-		} else {
+		switch {
+		case !isStopOnly(a.Allocation):
 			replaced = append(replaced, a.Allocation)
+		case p.isSameWork(a.Allocation):
+			s.names.use(a.Name)
+		default: // A new allocation does the work of the present version. It replaces none.
+			continue
 		}
+		lacking--
 	}
 	replaced = append(replaced, s.outdated...)
 	lacking -= len(s.outdated)

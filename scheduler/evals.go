@@ -70,7 +70,7 @@ func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func
 		}
 		ended[a.ID] = ends
 		if ends && !a.Terminal() && endsEarly(a, r.ClientStatus) || reconciles && isReconciled(v, a, r.ClientStatus) ||
-			r.Healthy != nil && *r.Healthy && !a.JudgedHealthy() && rolls.has(a.JobKey()) {
+			r.Healthy != nil && *r.Healthy && !a.JudgedHealthy() && !a.Terminal() && rolls.has(a.JobKey()) {
 			jobs[a.JobKey()] = jobOf(v, a)
 		}
 	}

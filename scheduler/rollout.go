@@ -28,16 +28,22 @@ type rollout struct {
 	sick *cluster.Allocation
 }
 
-// isOutdated reports whether a new version of the job replaces an allocation of the group. Below the
-// cluster version of rollouts none is replaced.
-func (v jobView) isOutdated(g *cluster.TaskGroup, a *cluster.Allocation) bool {
+// isOutdated reports whether a new version of the job replaces an allocation of the group. A system
+// allocation stays on a node that takes no other one.
+func isOutdated(v jobView, g *cluster.TaskGroup, a *cluster.Allocation) bool {
+	return differs(v, g, a) && (!v.job.Type.EveryNode() || v.view.Node(a.NodeID).Ready())
+}
+
+// differs reports whether an allocation cannot run on as one of the present version. Below the cluster
+// version of rollouts each can.
+func differs(v jobView, g *cluster.TaskGroup, a *cluster.Allocation) bool {
 	return v.view.ClusterVersion() >= cluster.VersionOfRollouts && a.Job != nil && a.Job != v.job && !a.Canary() &&
 		!cluster.RunsLike(a.Job, v.job, g.Name)
 }
 
 // rolloutOf returns the rollout of a group. allocs contains all allocations of the group that are not
 // client-terminal, and all that hold a slot. left are those that the plan stops.
-func (v jobView) rolloutOf(g *cluster.TaskGroup, allocs []*cluster.Allocation, left map[cluster.AllocID]bool) *rollout {
+func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, left map[cluster.AllocID]bool) *rollout {
 	r := &rollout{group: g}
 	if v.job.Type.ToCompletion() {
 		return r
@@ -49,11 +55,11 @@ func (v jobView) rolloutOf(g *cluster.TaskGroup, allocs []*cluster.Allocation, l
 			continue
 		}
 		healthy := a.Healthy(v.view.Node(a.NodeID))
-		switch isOutdated := v.isOutdated(g, a); {
-		case a.ClientTerminal() && !isOutdated && a.NextAllocation == "" && v.isSpent(a):
+		switch outdates := differs(v, g, a); {
+		case a.ClientTerminal() && !outdates && a.NextAllocation == "" && v.isSpent(a):
 			r.note(a)
 		case a.ClientTerminal():
-		case isOutdated:
+		case outdates:
 			outdated++
 		case healthy:
 			current++
@@ -108,19 +114,19 @@ func (r *rollout) take(v jobView, a *cluster.Allocation) {
 
 // replaceOutdated stops as many outdated allocations as the rollout of the group permits, the least worth
 // first, and returns the kept ones and the stopped ones.
-func (p *planner) replaceOutdated(g *cluster.TaskGroup, allocs, kept []*cluster.Allocation) (left, replaced []*cluster.Allocation) {
-	isOutdated := func(a *cluster.Allocation) bool { return p.isOutdated(g, a) }
-	if !slices.ContainsFunc(kept, isOutdated) {
+func replaceOutdated(p *planner, g *cluster.TaskGroup, allocs, kept []*cluster.Allocation) (left, replaced []*cluster.Allocation) {
+	outdates := func(a *cluster.Allocation) bool { return isOutdated(p.jobView, g, a) }
+	if !slices.ContainsFunc(kept, outdates) {
 		return kept, nil
 	}
 	stopped := make(map[cluster.AllocID]bool)
 	for _, s := range p.draft.plan.Stops {
 		stopped[s.Alloc] = true
 	}
-	r := p.rolloutOf(g, allocs, stopped)
+	r := rolloutOf(p.jobView, g, allocs, stopped)
 	slices.SortStableFunc(kept, p.byWorth)
 	for _, a := range slices.Backward(kept) {
-		if !isOutdated(a) || r.refusal(p.jobView, a) != "" {
+		if !outdates(a) || r.refusal(p.jobView, a) != "" {
 			continue
 		}
 		r.take(p.jobView, a)
@@ -132,7 +138,7 @@ func (p *planner) replaceOutdated(g *cluster.TaskGroup, allocs, kept []*cluster.
 }
 
 // groupRollout returns the rollout of a group for the re-check of a plan, and caches it.
-func (c *checker) groupRollout(g *cluster.TaskGroup) *rollout {
+func groupRollout(c *checker, g *cluster.TaskGroup) *rollout {
 	r := c.rollouts[g.Name]
 	if r == nil {
 		var allocs []*cluster.Allocation
@@ -141,18 +147,18 @@ func (c *checker) groupRollout(g *cluster.TaskGroup) *rollout {
 				allocs = append(allocs, a)
 			}
 		}
-		r = c.rolloutOf(g, allocs, c.left)
+		r = rolloutOf(c.jobView, g, allocs, c.left)
 		c.rollouts[g.Name] = r
 	}
 	return r
 }
 
 // outdatedReason returns why an allocation must not be stopped for a newer version, or the empty string.
-func (c *checker) outdatedReason(g *cluster.TaskGroup, a *cluster.Allocation) string {
-	if !c.isOutdated(g, a) {
+func outdatedReason(c *checker, g *cluster.TaskGroup, a *cluster.Allocation) string {
+	if !isOutdated(c.jobView, g, a) {
 		return "it runs like the present version of its job"
 	}
-	r := c.groupRollout(g)
+	r := groupRollout(c, g)
 	if why := r.refusal(c.jobView, a); why != "" {
 		return why
 	}
@@ -169,19 +175,19 @@ type rolling struct {
 func (r rolling) has(k cluster.JobKey) bool {
 	found, cached := r.jobs[k]
 	if !cached {
-		found = jobView{view: r.view, job: r.view.Job(k)}.hasOutdated(k)
+		found = hasOutdated(jobView{view: r.view, job: r.view.Job(k)}, k)
 		r.jobs[k] = found
 	}
 	return found
 }
 
 // hasOutdated reports whether a new version of the job replaces an allocation that runs.
-func (v jobView) hasOutdated(k cluster.JobKey) bool {
+func hasOutdated(v jobView, k cluster.JobKey) bool {
 	if v.view.ClusterVersion() < cluster.VersionOfRollouts || v.job == nil {
 		return false
 	}
 	for a := range v.view.UnconcludedAllocs(k) {
-		if g := v.group(a); g != nil && !a.Leaving() && !a.ClientTerminal() && v.isOutdated(g, a) {
+		if g := v.group(a); g != nil && !a.Leaving() && !a.ClientTerminal() && differs(v, g, a) {
 			return true
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 )
 
-// version registers a version of a job whose tasks are others.
-func (c *cell) version(k cluster.JobKey, edit ...func(*cluster.Job)) {
+// newVersion registers a version of a job whose tasks are others.
+func newVersion(c *cell, k cluster.JobKey, edit ...func(*cluster.Job)) {
 	c.edit(k, func(j *cluster.Job) {
 		j.TaskGroups[0].Tasks[0].Env = map[string]string{"VERSION": c.id("version")}
 		for _, f := range edit {
@@ -28,8 +28,8 @@ func updates(mostAtOnce int) func(*cluster.Job) {
 	}
 }
 
-// counts counts a job's allocations that should run: those of its present version and those of others.
-func (c *cell) counts(k cluster.JobKey) (present, others, healthy int) {
+// countVersions counts a job's allocations that should run: those of its present version and those of others.
+func countVersions(c *cell, k cluster.JobKey) (present, others, healthy int) {
 	for _, a := range c.wanted(k) {
 		if a.Job.Version == c.view().Job(k).Version {
 			present++
@@ -52,11 +52,11 @@ func TestRollout_replacesAllAtItsPace(t *testing.T) {
 		c.node("n2")
 		job := c.job("web", cluster.JobService, 5, updates(pace))
 		c.run()
-		c.version(job)
+		newVersion(c, job)
 		rounds := 0
 		for ; ; rounds++ {
 			c.settle()
-			_, others, healthy := c.counts(job)
+			_, others, healthy := countVersions(c, job)
 			must.GreaterEq(t, 5-pace, healthy, must.Sprintf("pace %d, round %d", pace, rounds))
 			must.Eq(t, max(0, 5-pace*(rounds+1)), others, must.Sprintf("pace %d, round %d", pace, rounds))
 			if others == 0 {
@@ -65,7 +65,7 @@ func TestRollout_replacesAllAtItsPace(t *testing.T) {
 			c.progress()
 		}
 		c.run()
-		present, others, healthy := c.counts(job)
+		present, others, healthy := countVersions(c, job)
 		must.Eq(t, []int{5, 0, 5}, []int{present, others, healthy})
 		must.Eq(t, []string{"web.g[0]", "web.g[1]", "web.g[2]", "web.g[3]", "web.g[4]"}, namesOf(c.wanted(job)))
 		for _, a := range c.wanted(job) {
@@ -87,9 +87,9 @@ func TestRollout_allAtOnce(t *testing.T) {
 	service, batch := c.job("web", cluster.JobService, 3, updates(0)), c.job("sum", cluster.JobBatch, 3)
 	c.run()
 	for _, job := range []cluster.JobKey{service, batch} {
-		c.version(job)
+		newVersion(c, job)
 		c.settle()
-		present, others, healthy := c.counts(job)
+		present, others, healthy := countVersions(c, job)
 		must.Eq(t, []int{3, 0, 0}, []int{present, others, healthy})
 	}
 }
@@ -128,7 +128,7 @@ func TestRollout_stopsAtAnUnhealthyAllocation(t *testing.T) {
 	c.node("n2")
 	job := c.job("web", cluster.JobService, 4, updates(2))
 	c.run()
-	c.version(job)
+	newVersion(c, job)
 	c.settle()
 	fresh := c.allocs(job, func(a *cluster.Allocation) bool { return a.ClientStatus == cluster.ClientPending })
 	must.Len(t, 2, fresh)
@@ -137,13 +137,13 @@ func TestRollout_stopsAtAnUnhealthyAllocation(t *testing.T) {
 	*sick.Healthy = false
 	c.report(sick, c.statusReport(fresh[1], cluster.ClientRunning))
 	c.settle()
-	_, others, healthy := c.counts(job)
+	_, others, healthy := countVersions(c, job)
 	must.Eq(t, []int{2, 3}, []int{others, healthy})
 
 	c.now = c.now.Add(time.Second)
 	c.report(c.statusReport(c.alloc(fresh[0].ID), cluster.ClientRunning)) // it has recovered
 	c.settle()
-	_, others, _ = c.counts(job)
+	_, others, _ = countVersions(c, job)
 	must.Eq(t, 0, others)
 }
 
@@ -163,13 +163,13 @@ func TestRollout_replacesUnhealthyOnesFirst(t *testing.T) {
 		c.report(r)
 		sick = append(sick, a.ID)
 	}
-	c.version(job)
+	newVersion(c, job)
 	c.settle()
-	_, others, healthy := c.counts(job)
+	_, others, healthy := countVersions(c, job)
 	must.Eq(t, []int{3, 2}, []int{others, healthy})
 	must.True(t, c.alloc(sick[0]).Terminal() || c.alloc(sick[1]).Terminal())
 	c.run()
-	present, others, _ := c.counts(job)
+	present, others, _ := countVersions(c, job)
 	must.Eq(t, []int{4, 0}, []int{present, others})
 }
 
@@ -183,15 +183,15 @@ func TestRollout_besideADrain(t *testing.T) {
 	c.run()
 	c.drain(n1)
 	c.mark(cluster.MarkPaced, pick(c.wanted(job), on(n1))[0])
-	c.version(job)
+	newVersion(c, job)
 	c.settle()
-	_, _, healthy := c.counts(job)
+	_, _, healthy := countVersions(c, job)
 	must.Eq(t, 3, healthy)
-	present, others, _ := c.counts(job)
+	present, others, _ := countVersions(c, job)
 	must.Eq(t, []int{1, 3}, []int{present, others}, must.Sprint("only the drain has moved one, to the new version"))
 	c.progress()
 	c.settle()
-	_, others, healthy = c.counts(job)
+	_, others, healthy = countVersions(c, job)
 	must.Eq(t, []int{2, 3}, []int{others, healthy})
 }
 
@@ -207,9 +207,9 @@ func TestRollout_leavesTheBudgetBesideAnAwayNode(t *testing.T) {
 	})
 	c.run()
 	c.status(n1, cluster.NodeDisconnected)
-	c.version(job)
+	newVersion(c, job)
 	c.settle()
-	_, others, healthy := c.counts(job)
+	_, others, healthy := countVersions(c, job)
 	must.Eq(t, []int{4, 2}, []int{others, healthy})
 }
 
@@ -222,14 +222,48 @@ func TestRollout_ofASystemJob(t *testing.T) {
 	}
 	job := c.job("log", cluster.JobSystem, 1)
 	c.run()
-	c.version(job)
+	newVersion(c, job)
 	for round := range 3 {
 		c.settle()
-		present, others, _ := c.counts(job)
+		present, others, _ := countVersions(c, job)
 		must.Eq(t, []int{round + 1, 2 - round}, []int{present, others})
 		c.progress()
 	}
 	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, nodesOf(c.wanted(job)))
+}
+
+// A system job keeps what runs on a node that takes no replacement. Bug: a rollout stopped it on a draining
+// node before its turn, and waited for a replacement there.
+func TestRollout_ofASystemJobLeavesADrainingNode(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	n1 := c.node("n1")
+	c.node("n2")
+	job := c.job("log", cluster.JobSystem, 1)
+	c.run()
+	c.drain(n1)
+	newVersion(c, job)
+	c.run()
+	present, others, _ := countVersions(c, job)
+	must.Eq(t, []int{1, 1}, []int{present, others})
+	must.Eq(t, n1, pick(c.wanted(job), func(a *cluster.Allocation) bool { return a.Job.Version == 0 })[0].NodeID)
+}
+
+// A deadline stops batch work for good, but for work that a newer version of its job has replaced. Bug: no
+// evaluation placed the new work.
+func TestRollout_ofBatchWorkAtADeadline(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	n1 := c.node("n1")
+	job := c.job("sum", cluster.JobBatch, 1)
+	c.run()
+	c.node("n2")
+	c.drain(n1)
+	c.mark(cluster.MarkDeadline, c.wanted(job)[0])
+	newVersion(c, job)
+	c.run()
+	present, others, _ := countVersions(c, job)
+	must.Eq(t, []int{1, 0}, []int{present, others})
 }
 
 // The replacement comes into the room of the stopped allocation as soon as that has ended.
@@ -239,12 +273,12 @@ func TestRollout_onAFullNode(t *testing.T) {
 	c.node("n1", func(n *cluster.Node) { n.Resources.CPU = 200 })
 	job := c.job("web", cluster.JobService, 2)
 	c.run()
-	c.version(job)
+	newVersion(c, job)
 	c.settle()
-	present, others, _ := c.counts(job)
+	present, others, _ := countVersions(c, job)
 	must.Eq(t, []int{0, 1}, []int{present, others})
 	c.run()
-	present, others, healthy := c.counts(job)
+	present, others, healthy := countVersions(c, job)
 	must.Eq(t, []int{2, 0, 2}, []int{present, others, healthy})
 }
 
@@ -255,9 +289,9 @@ func TestRollout_belowItsClusterVersion(t *testing.T) {
 	c.node("n1")
 	job := c.job("web", cluster.JobService, 2)
 	c.run()
-	c.version(job)
+	newVersion(c, job)
 	c.run()
-	_, others, _ := c.counts(job)
+	_, others, _ := countVersions(c, job)
 	must.Eq(t, 2, others)
 }
 
@@ -268,7 +302,7 @@ func TestRollout_isJudgedAgain(t *testing.T) {
 	c.node("n1")
 	job := c.job("web", cluster.JobService, 3)
 	c.run()
-	c.version(job)
+	newVersion(c, job)
 	e := first(c.view().WorkView().PendingEvals())
 	plan := c.schedule(e)
 	must.Len(t, 1, plan.Stops)

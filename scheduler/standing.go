@@ -82,6 +82,8 @@ func (v jobView) standStopped(g *cluster.TaskGroup, a *cluster.Allocation) stand
 		return done
 	case isHeld(g, a):
 		return spent
+	case isStopOnly(a):
+		return settled
 	case a.NextAllocation == "" && cluster.ReplacedAfter(a.DesiredDescription):
 		return owed
 	}

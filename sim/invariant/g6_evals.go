@@ -259,7 +259,8 @@ func mayRunOn(j *cluster.Job, n *cluster.Node) bool {
 }
 
 // forReports returns the evaluations for reports of clients: of the jobs with an allocation
-// that ended unexpectedly, or that came back and may have a replacement. Their time is that of the newest report of the entry.
+// that ended unexpectedly, that came back and may have a replacement, or whose health lets a rollout
+// continue. Their time is that of the newest report of the entry.
 func (w *evalJudge) forReports(m *shims.AllocClientUpdate) requirement {
 	r := requirement{trigger: "alloc-failure"}
 	reported := make(map[cluster.AllocID]bool, len(m.Reports))
@@ -268,7 +269,7 @@ func (w *evalJudge) forReports(m *shims.AllocClientUpdate) requirement {
 		reported[report.Alloc] = true
 	}
 	for _, a := range w.e.allocs {
-		if a.before != nil && a.after != nil && reported[a.after.ID] && (endedUnexpectedly(a.before, a.after) || w.reconciles(a.before, a.after)) {
+		if a.before != nil && a.after != nil && reported[a.after.ID] && (endedUnexpectedly(a.before, a.after) || w.reconciles(a.before, a.after) || w.continues(a.before, a.after)) {
 			r.jobs = append(r.jobs, groupOf(a.after).Job)
 		}
 	}
@@ -300,6 +301,35 @@ func (w *evalJudge) reconciles(before, after *cluster.Allocation) bool {
 	return false
 }
 
+// continues reports whether an allocation has become healthy while another one of its job has other tasks than
+// the job.
+func (w *evalJudge) continues(before, after *cluster.Allocation) bool {
+	was, _ := opinion.Verdict(before)
+	is, _ := opinion.Verdict(after)
+	job := w.e.Before.Job(groupOf(after).Job)
+	if was || !is || !opinion.Live(before) || opinion.Stopping(before) || job == nil || job.Stop || w.e.Before.ClusterVersion() < cluster.VersionOfRollouts {
+		return false
+	}
+	for a := range w.e.Before.AllocsByJob(job.Key()) {
+		if a.Job == nil || a.Job.Type != job.Type || !opinion.Live(a) || opinion.Leaving(a) || opinion.Canary(a) {
+			continue
+		}
+		old, present := groupIn(a.Job, a.TaskGroup), groupIn(job, a.TaskGroup)
+		if old != nil && present != nil && !slices.EqualFunc(old.Tasks, present.Tasks, (*cluster.Task).Equal) {
+			return true
+		}
+	}
+	return false
+}
+
+func groupIn(j *cluster.Job, name string) *cluster.TaskGroup {
+	i := slices.IndexFunc(j.TaskGroups, func(g *cluster.TaskGroup) bool { return g.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return j.TaskGroups[i]
+}
+
 // isHeld reports whether a lost allocation has no replacement because its group permits none as long
 // as its tasks may run.
 func (w *evalJudge) isHeld(a *cluster.Allocation) bool {
@@ -307,8 +337,8 @@ func (w *evalJudge) isHeld(a *cluster.Allocation) bool {
 	if job == nil || job.Stop || a.Job != nil && a.Job.Type != job.Type || !opinion.Unconfirmed(a) || a.DesiredDescription != cluster.DescLost || a.NextAllocation != "" || a.DesiredTransition.Migrate {
 		return false
 	}
-	i := slices.IndexFunc(job.TaskGroups, func(g *cluster.TaskGroup) bool { return g.Name == a.TaskGroup })
-	return i >= 0 && job.TaskGroups[i].Disconnect.NoReplace
+	g := groupIn(job, a.TaskGroup)
+	return g != nil && g.Disconnect.NoReplace
 }
 
 // forConfirmed returns the evaluations for confirmed ends: of the jobs whose lost allocations had no

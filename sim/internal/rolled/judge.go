@@ -90,12 +90,17 @@ func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 				}
 				may := g.most() == 0 || g.sick == nil && waiting < g.most() &&
 					(!healthy || onEveryNode(job) || g.healthy > spec.Count-g.most())
-				if may && opinion.Reachable(s.Node(a.NodeID)) {
+				if may && opinion.Reachable(s.Node(a.NodeID)) && (!onEveryNode(job) || takes(s.Node(a.NodeID))) {
 					j.report(now, s.Index(), LeftOutdated, a, "its job has other tasks")
 				}
 			}
 		}
 	}
+}
+
+// takes reports whether a node takes allocations. A system job keeps what runs on another one.
+func takes(n *cluster.Node) bool {
+	return n.Status == "ready" && n.SchedulingEligibility == "eligible" && n.Drain == nil
 }
 
 // open reports whether the job has an open evaluation: a plan may come, or it waits for room.
