@@ -81,6 +81,17 @@ func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, le
 	return r
 }
 
+// leavers are the allocations that a plan stops. One on a node that is disconnected may come back.
+func leavers(stops []cluster.PlanStop) map[cluster.AllocID]bool {
+	all := make(map[cluster.AllocID]bool)
+	for _, s := range stops {
+		if !s.Unknown {
+			all[s.Alloc] = true
+		}
+	}
+	return all
+}
+
 // note remembers the first unhealthy allocation by id.
 func (r *rollout) note(a *cluster.Allocation) {
 	if r.sick == nil || a.ID < r.sick.ID {
@@ -119,11 +130,7 @@ func replaceOutdated(p *planner, g *cluster.TaskGroup, allocs, kept []*cluster.A
 	if !slices.ContainsFunc(kept, outdates) {
 		return kept, nil
 	}
-	stopped := make(map[cluster.AllocID]bool)
-	for _, s := range p.draft.plan.Stops {
-		stopped[s.Alloc] = true
-	}
-	r := rolloutOf(p.jobView, g, allocs, stopped)
+	r := rolloutOf(p.jobView, g, allocs, leavers(p.draft.plan.Stops))
 	slices.SortStableFunc(kept, p.byWorth)
 	for _, a := range slices.Backward(kept) {
 		if !outdates(a) || r.refusal(p.jobView, a) != "" {
@@ -147,7 +154,7 @@ func groupRollout(c *checker, g *cluster.TaskGroup) *rollout {
 				allocs = append(allocs, a)
 			}
 		}
-		r = rolloutOf(c.jobView, g, allocs, c.left)
+		r = rolloutOf(c.jobView, g, allocs, leavers(c.accepted.Stops))
 		c.rollouts[g.Name] = r
 	}
 	return r
