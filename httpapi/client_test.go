@@ -123,7 +123,7 @@ func TestReferenceClient_Jobs(t *testing.T) {
 	task := api.NewTask("main", "docker").Require(&api.Resources{CPU: new(500), MemoryMB: new(128)})
 	task.KillTimeout, task.ShutdownDelay = new(20*time.Second), 2*time.Second
 	group.AddTask(task)
-	job := api.NewServiceJob("web/front end", "web", "global", 70).AddTaskGroup(group).AddDatacenter("dc1").
+	job := api.NewServiceJob("web/front end", "web/front end", "global", 70).AddTaskGroup(group).AddDatacenter("dc1").
 		Constrain(api.NewConstraint("${node.class}", "=", "big")).Constrain(api.NewConstraint("${attr.kernel.name}", "=", "linux"))
 	job.NodePool = new("default")
 

@@ -137,7 +137,7 @@ func TestJob_placesOfMistakes(t *testing.T) {
 		third(`"Resources":[]`):                                                                             "Job.TaskGroups[2].Tasks[0].Resources is a list; it must be an object",
 		third(`"Resources":{"Devices":[{"Name":"gpu"},{"Name":"gpu","Count":-1}]}`):                         resources + "Devices[1].Count is the number -1; it must be a whole number of at most 64 bits, not negative",
 		third(`"Resources":{"Devices":[{"Name":"gpu","Affinities":[{"LTarget":"a"},{"Weight":"heavy"}]}]}`): resources + "Devices[0].Affinities[1].Weight is a string; it must be a whole number of at most 64 bits",
-		third(`"KillTimeout":"5s"`):                                                                         "Job.TaskGroups[2].Tasks[0].KillTimeout is a string; it must be a whole number of nanoseconds, of at most 64 bits, such as 30000000000 for 30 seconds",
+		third(`"KillTimeout":true`):                                                                         "Job.TaskGroups[2].Tasks[0].KillTimeout is true or false; it must be a whole number of nanoseconds, of at most 64 bits, such as 30000000000 for 30 seconds",
 		third(`"Leader":"yes"`):                                                                             "Job.TaskGroups[2].Tasks[0].Leader is a string; it must be true or false",
 		third(`"Env":["a"]`):                                                                                "Job.TaskGroups[2].Tasks[0].Env is a list; it must be an object",
 		third(`"Env":{"PORT":80}`):                                                                          "Job.TaskGroups[2].Tasks[0].Env.PORT is a number; it must be a string",
@@ -147,7 +147,7 @@ func TestJob_placesOfMistakes(t *testing.T) {
 		`{"Job":[]}`:                                                                                        "Job is a list; it must be an object",
 		`[]`:                                                                                                "the request body is a list; it must be an object",
 		`{"Job"`:                                                                                            "the request body is not JSON at byte 6: unexpected end of JSON input",
-		jobBody("", `"Migrate":{"MinHealthyTime":2,"HealthyDeadline":1,"HealthCheck":"x"},`, ""): "Task group \"web\": Invalid HealthCheck: \"x\"\nTask group \"web\": MinHealthyTime must be less than HealthyDeadline",
+		jobBody("", `"Migrate":{"MinHealthyTime":2,"HealthyDeadline":1},"Volumes":{"a":{"Type":"csi","AccessMode":"single-node-writer"}},`, ""): "Task group \"web\": MinHealthyTime must be less than HealthyDeadline\nTask group \"web\": Volume \"a\": Invalid source: it is empty",
 		jobBody("", "", `"KillSignal":"x","Lifecycle":{"Hook":"y"},`): "Task group \"web\": Task \"main\": Invalid kill signal \"x\": it must be a name such as SIGTERM\n" +
 			"Task group \"web\": Task \"main\": Invalid lifecycle hook: \"y\"\nTask group \"web\": A group needs at least 1 task without a lifecycle block",
 		`{"Job":{"ID":"new","TaskGroups":[{"Tasks":[{}]}]}}`:                                          "Task group 0: Missing task group name\nTask group 0: Task 0: Invalid name: it is empty",

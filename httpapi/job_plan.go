@@ -8,7 +8,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobdiff"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
@@ -22,14 +21,12 @@ func planJob(q *request) error {
 		return failure.New(http.StatusNotImplemented, "this server does not plan jobs")
 	}
 	var body wire.JobPlanRequest
-	if err := jsonbody.DecodeDeep(q.body, &body); err != nil {
-		return err
-	}
-	job, warnings, err := jobOf(q, body.Job)
+	warnings, err := decodeJob(q, &body)
 	if err != nil {
 		return err
 	}
-	if err := poolExists(q, job); err != nil {
+	job, err := jobOf(q, body.Job)
+	if err != nil {
 		return err
 	}
 	plan, state, err := q.backend.Planner.PlanJob(q.Context(), job, mostPlanned)

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobfields"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
@@ -91,14 +94,12 @@ func readJobSummary(q *request) error {
 // answer list fields without effect.
 func registerJob(q *request) error {
 	var body wire.JobRegisterRequest
-	if err := jsonbody.DecodeDeep(q.body, &body); err != nil {
-		return err
-	}
-	job, warnings, err := jobOf(q, body.Job)
+	warnings, err := decodeJob(q, &body)
 	if err != nil {
 		return err
 	}
-	if err := poolExists(q, job); err != nil {
+	job, err := jobOf(q, body.Job)
+	if err != nil {
 		return err
 	}
 	state, err := q.state()
@@ -146,11 +147,19 @@ func registerJob(q *request) error {
 	return q.written(done.Index, answer)
 }
 
-// jobOf converts the job of a body, if it is valid and within the limits, and returns warnings.
-func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
-	refuse := func(text string) (*cluster.Job, []string, error) {
-		return nil, nil, failure.New(http.StatusBadRequest, text)
+// decodeJob decodes a body with a job, and returns warnings of what has no effect. It refuses a job with fields
+// that do harm if they are ignored.
+func decodeJob(q *request, into any) (warnings []string, err error) {
+	body, warnings, err := jobfields.Check(q.body, q.options.Region)
+	if err != nil {
+		return nil, err
 	}
+	return warnings, jsonbody.DecodeDeep(body, into)
+}
+
+// jobOf converts the job of a body, if it is valid and within the limits, and its node pool has a node.
+func jobOf(q *request, w *wire.Job) (*cluster.Job, error) {
+	refuse := func(text string) (*cluster.Job, error) { return nil, failure.New(http.StatusBadRequest, text) }
 	if w == nil {
 		return refuse("Job must be specified")
 	}
@@ -161,12 +170,12 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 		return refuse(err.Error())
 	}
 	if err := jsonbody.CheckDepth(q.body); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := limits.Numbers(w); err != nil {
 		return refuse(err.Error())
 	}
-	job, warnings, err := w.Job()
+	job, err := w.Job()
 	if err == nil {
 		err = job.Validate()
 	}
@@ -185,7 +194,27 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, []string, error) {
 	if job.Namespace == everyNamespace {
 		return refuse("a job needs one namespace")
 	}
-	return job, warnings, nil
+	return job, poolExists(q, job)
+}
+
+// validateJob answers PUT /v1/validate/job: what a registration of the job would refuse, and its warnings. It
+// writes nothing.
+func validateJob(q *request) error {
+	if err := jsonbody.DecodeDeep(q.body, &map[string]json.RawMessage{}); err != nil {
+		return err
+	}
+	var body wire.JobValidateRequest
+	warnings, err := decodeJob(q, &body)
+	if err == nil {
+		_, err = jobOf(q, body.Job)
+	}
+	answer := wire.JobValidateResponse{DriverConfigValidated: true, ValidationErrors: []string{}, Warnings: strings.Join(warnings, "\n")}
+	if refusal, is := errors.AsType[*failure.Failure](err); is && refusal.Code == http.StatusBadRequest {
+		answer.Error, answer.ValidationErrors = refusal.Text, strings.Split(refusal.Text, "\n")
+	} else if err != nil {
+		return err
+	}
+	return q.answer(answer)
 }
 
 // poolExists refuses a job for a node pool that no node is in: it would wait for ever.

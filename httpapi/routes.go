@@ -55,6 +55,7 @@ func compatibleRoutes() []route {
 
 		get("/v1/jobs", listJobs),
 		put("/v1/jobs", registerJob),
+		put("/v1/validate/job", validateJob).reading(),
 		get("/v1/job/{id}", readJob),
 		put("/v1/job/{id}", registerJob),
 		remove("/v1/job/{id}", stopJob),

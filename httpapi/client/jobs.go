@@ -39,10 +39,24 @@ func (c *Client) RegisterJob(ctx context.Context, body json.RawMessage) (*wire.J
 	return put[*wire.JobResponse](ctx, c, "/v1/jobs", body)
 }
 
-// PlanJob returns what the registration of a job would do. The body is JSON of [wire.JobPlanRequest],
-// and id is the job's.
-func (c *Client) PlanJob(ctx context.Context, id string, body json.RawMessage) (*wire.JobPlanResponse, Answer, error) {
-	return put[*wire.JobPlanResponse](ctx, c, jobPath(id, "/plan"), body)
+// JobFile is a registration that is not sent. Its requests change nothing.
+type JobFile struct {
+	client *Client
+	body   json.RawMessage
+}
+
+// JobFile returns the requests about a registration. The body is JSON of [wire.JobPlanRequest] or of
+// [wire.JobValidateRequest].
+func (c *Client) JobFile(body json.RawMessage) JobFile { return JobFile{c, body} }
+
+// Plan returns what the registration would do. The id is the job's.
+func (f JobFile) Plan(ctx context.Context, id string) (*wire.JobPlanResponse, Answer, error) {
+	return put[*wire.JobPlanResponse](ctx, f.client, jobPath(id, "/plan"), f.body)
+}
+
+// Validate returns whether the servers would register the job.
+func (f JobFile) Validate(ctx context.Context) (*wire.JobValidateResponse, Answer, error) {
+	return put[*wire.JobValidateResponse](ctx, f.client, "/v1/validate/job", f.body)
 }
 
 // StopJob stops a job. With purge it deletes the job, its evaluations and its ended allocations.

@@ -329,7 +329,7 @@ func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 	a.Resources = w.Resources.resources()
 	if w.Job != nil {
 		var err error
-		if a.Job, _, err = w.Job.Job(); err != nil {
+		if a.Job, err = w.Job.Job(); err != nil {
 			return nil, err
 		}
 	}

@@ -41,8 +41,8 @@ func newDisconnect(d cluster.DisconnectStrategy) *Disconnect {
 	return w
 }
 
-// disconnect converts the block of a group. The block takes precedence over the older names.
-func (c *conversion) disconnect(w *TaskGroup) (d cluster.DisconnectStrategy, err error) {
+// disconnectOf converts the block of a group. The block takes precedence over the older names.
+func disconnectOf(w *TaskGroup) (d cluster.DisconnectStrategy, err error) {
 	d = cluster.DisconnectStrategy{
 		LostAfter: orZero(w.MaxClientDisconnect), StopOnClientAfter: orZero(w.StopAfterClientDisconnect), NoReplace: orZero(w.PreventRescheduleOnLost),
 	}
@@ -55,11 +55,9 @@ func (c *conversion) disconnect(w *TaskGroup) (d cluster.DisconnectStrategy, err
 		d.NoReplace = !*w.Disconnect.Replace
 	}
 	switch choice := orZero(w.Disconnect.Reconcile); choice {
-	case "", keepOriginal:
+	case "", keepOriginal, bestScore, longestRunning:
 	case keepReplacement:
 		d.KeepReplacement = true
-	case bestScore, longestRunning:
-		c.warn("Reconcile %s of Disconnect acts as %s", choice, keepOriginal)
 	default:
 		return d, fmt.Errorf("Reconcile %q of Disconnect is none of %s, %s, %s and %s", cluster.CutText(choice), keepOriginal, keepReplacement, bestScore, longestRunning)
 	}

@@ -17,23 +17,21 @@ import (
 func TestDisconnect_Reconcile(t *testing.T) {
 	t.Parallel()
 	for choice, want := range map[string]struct {
-		kept    bool
-		back    string
-		warning []string
+		kept bool
+		back string
 	}{
 		"":                 {back: "keep_original"},
 		"keep_original":    {back: "keep_original"},
 		"keep_replacement": {kept: true, back: "keep_replacement"},
-		"best_score":       {back: "keep_original", warning: []string{"Reconcile best_score of Disconnect acts as keep_original"}},
-		"longest_running":  {back: "keep_original", warning: []string{"Reconcile longest_running of Disconnect acts as keep_original"}},
+		"best_score":       {back: "keep_original"},
+		"longest_running":  {back: "keep_original"},
 	} {
 		g := api.NewTaskGroup("g", 1)
 		g.Disconnect = &api.DisconnectStrategy{LostAfter: new(time.Hour), Replace: new(false), Reconcile: new(choice)}
 		var w wire.Job
 		must.NoError(t, json.Unmarshal(encode(t, api.NewServiceJob("j", "j", "global", 50).AddTaskGroup(g)), &w))
-		j, warnings, err := w.Job()
+		j, err := w.Job()
 		must.NoError(t, err)
-		must.Eq(t, want.warning, warnings)
 		must.Eq(t, cluster.DisconnectStrategy{LostAfter: time.Hour, NoReplace: true, KeepReplacement: want.kept}, j.TaskGroups[0].Disconnect)
 		var back api.Job
 		must.NoError(t, json.Unmarshal(encode(t, wire.NewJob(j, "global")), &back))

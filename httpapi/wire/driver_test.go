@@ -59,9 +59,8 @@ func TestDrivers_AJobComesBack(t *testing.T) {
 	for _, text := range [][]byte{ours, encode(t, &reference)} {
 		var w wire.Job
 		must.NoError(t, json.Unmarshal(text, &w))
-		got, warnings, err := w.Job()
+		got, err := w.Job()
 		must.NoError(t, err)
-		must.SliceEmpty(t, withoutHealth(warnings))
 		must.StrContains(t, string(got.TaskGroups[0].Tasks[0].Config), `"command":"x"`)
 		got.TaskGroups[0].Tasks[0].Config = want.TaskGroups[0].Tasks[0].Config // 2.50 is 2.5 to the reference
 		must.Eq(t, want, got)
@@ -76,9 +75,8 @@ func TestDrivers_TheReferencesDefaultsAreOurs(t *testing.T) {
 		reference.Canonicalize()
 		var w wire.Job
 		must.NoError(t, json.Unmarshal(encode(t, reference), &w))
-		j, warnings, err := w.Job()
+		j, err := w.Job()
 		must.NoError(t, err)
-		must.SliceEmpty(t, withoutHealth(warnings))
 		must.NoError(t, j.Validate())
 		must.Eq(t, cluster.MinVersion, j.NeededVersion(), must.Sprint(kind))
 	}
@@ -113,19 +111,6 @@ func TestDrivers_JobFromRegistration(t *testing.T) {
 		"an old word": {
 			group(`,"StopAfterClientDisconnect":9`), func(g *cluster.TaskGroup) { must.Eq(t, 9, g.Disconnect.StopOnClientAfter) }, "",
 		},
-		"the host's network": {group(`,"Networks":[{"Mode":"host"},{},null]`), func(*cluster.TaskGroup) {}, ""},
-		"another network": {
-			group(`,"Networks":[{"Mode":"bridge"}]`), nil,
-			`Task group "g": network mode "bridge" is not supported: tasks use the network of their host`,
-		},
-		"ports of a group": {
-			group(`,"Networks":[{"DynamicPorts":[{"Label":"http"}]}]`), nil,
-			`Task group "g": ports are not supported: tasks use the ports of their host as they are`,
-		},
-		"ports of a task": {
-			task(`,"Resources":{"Networks":[{"ReservedPorts":[{"Label":"http","Value":80}]}]}`), nil,
-			`Task group "g": Task "t": ports are not supported: tasks use the ports of their host as they are`,
-		},
 		"volumes of a group": {
 			group(`,"Volumes":{"data":{"Type":"csi","Source":"vol","AccessMode":"single-node-writer","PerAlloc":true}}`),
 			func(g *cluster.TaskGroup) {
@@ -147,10 +132,6 @@ func TestDrivers_JobFromRegistration(t *testing.T) {
 			}, "",
 		},
 		"a mount that is missing": {task(`,"VolumeMounts":[null]`), nil, `Task group "g": Task "t": Volume mount 0 is missing`},
-		"a mount with a label": {
-			task(`,"VolumeMounts":[{"SELinuxLabel":"z"}]`), nil,
-			`Task group "g": Task "t": Volume mount 0: SELinux labels are not supported`,
-		},
 		"a storage plugin": {
 			task(`,"CSIPluginConfig":{"ID":"disks","Type":"node","MountDir":"/csi"}`),
 			func(g *cluster.TaskGroup) {
@@ -195,7 +176,7 @@ func TestDrivers_JobFromRegistration(t *testing.T) {
 			t.Parallel()
 			var w wire.Job
 			must.NoError(t, json.NewDecoder(strings.NewReader(test.job)).Decode(&w))
-			j, _, err := w.Job()
+			j, err := w.Job()
 			if test.err != "" {
 				must.EqError(t, err, test.err)
 				return

@@ -7,7 +7,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Job is a job. A nil field in a registration gets its default. In an answer every pointer that the
+// Job is a job. It has the fields that the servers keep, and those that an answer has; package jobfields has all
+// fields of a registration. A nil field in a registration gets its default. In an answer every pointer that the
 // compatible API always fills is there, also in groups and tasks: its clients read through them.
 type Job struct {
 	// Region is not read. In an answer it is the region of the cluster.
@@ -26,13 +27,6 @@ type Job struct {
 	Migrate     *MigrateStrategy  `json:",omitempty"`
 	Update      *UpdateStrategy   `json:",omitempty"`
 	Meta        map[string]string `json:",omitempty"`
-
-	// The following fields are read only to refuse or to warn; see [Job.Job].
-	Affinities       []Nothing `json:",omitempty"`
-	Spreads          []Nothing `json:",omitempty"`
-	Periodic         *Nothing  `json:",omitempty"`
-	ParameterizedJob *Nothing  `json:",omitempty"`
-	Multiregion      *Nothing  `json:",omitempty"`
 
 	// The servers set the following fields.
 	Stop *bool
@@ -79,21 +73,9 @@ type TaskGroup struct {
 	// PreventRescheduleOnLost is an old name for a Disconnect.Replace of false.
 	PreventRescheduleOnLost *bool             `json:",omitempty"`
 	Meta                    map[string]string `json:",omitempty"`
-	// Networks other than the host's, and ports, are refused.
-	Networks []*Network `json:",omitempty"`
 	// Volumes are what each allocation needs, by name.
-	Volumes    map[string]*VolumeRequest `json:",omitempty"`
-	Affinities []Nothing                 `json:",omitempty"`
-	Spreads    []Nothing                 `json:",omitempty"`
-	Tasks      []*Task
-}
-
-// Network is a request for a network.
-type Network struct {
-	// Mode is empty or "host".
-	Mode          string    `json:",omitempty"`
-	DynamicPorts  []Nothing `json:",omitempty"`
-	ReservedPorts []Nothing `json:",omitempty"`
+	Volumes map[string]*VolumeRequest `json:",omitempty"`
+	Tasks   []*Task
 }
 
 // RestartPolicy is how often a client restarts a failed task. A nil field is taken from the
@@ -125,14 +107,9 @@ type Task struct {
 	LogConfig     *LogConfig        `json:",omitempty"`
 	Meta          map[string]string `json:",omitempty"`
 	Constraints   []Constraint      `json:",omitempty"`
-	Affinities    []Nothing         `json:",omitempty"`
 	// VolumeMounts are the volumes of the group that the task sees.
 	VolumeMounts []*VolumeMount `json:",omitempty"`
-	// The following fields are read only to warn.
-	Artifacts []Nothing `json:",omitempty"`
-	Templates []Nothing `json:",omitempty"`
-	Vault     *Nothing  `json:",omitempty"`
-	Resources *Resources
+	Resources    *Resources
 	// KillTimeout and ShutdownDelay are in nanoseconds.
 	KillTimeout   *time.Duration
 	ShutdownDelay time.Duration
@@ -264,6 +241,21 @@ type JobRegisterRequest struct {
 	// that does not exist.
 	EnforceIndex   bool   `json:",omitempty"`
 	JobModifyIndex uint64 `json:",omitempty"`
+}
+
+// JobValidateRequest is the body of PUT /v1/validate/job.
+type JobValidateRequest struct {
+	Job *Job
+}
+
+// JobValidateResponse describes whether a job would be registered.
+type JobValidateResponse struct {
+	// DriverConfigValidated is true: with false the reference's command prints that it reached no server.
+	DriverConfigValidated bool
+	// ValidationErrors are the reasons to refuse the job. Error has them as one text.
+	ValidationErrors []string
+	Error            string
+	Warnings         string
 }
 
 // JobVersions answers GET /v1/job/{id}/versions.

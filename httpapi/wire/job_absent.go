@@ -1,15 +1,13 @@
 package wire
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // UpdateStrategy is how a new version of a job replaces the allocations of the older one. The servers do not
-// replace them, and do not keep the block: a registration may have anything in its place, except health that
-// an operator sets by hand. In an answer every field is zero, which is the empty block of the compatible API.
+// replace them, and do not keep the block: a registration may have anything in its place. In an answer every field is zero, which is the empty block of the compatible API.
 type UpdateStrategy struct {
 	Stagger          *time.Duration
 	MaxParallel      *int
@@ -22,14 +20,8 @@ type UpdateStrategy struct {
 	AutoPromote      *bool
 }
 
-// UnmarshalJSON ignores the block, except a HealthCheck that is refused.
-func (u *UpdateStrategy) UnmarshalJSON(text []byte) error {
-	var block struct{ HealthCheck *string }
-	if json.Unmarshal(text, &block) == nil && isManual(block.HealthCheck) {
-		u.HealthCheck = block.HealthCheck
-	}
-	return nil
-}
+// UnmarshalJSON ignores the block.
+func (*UpdateStrategy) UnmarshalJSON([]byte) error { return nil }
 
 func noUpdate() *UpdateStrategy {
 	return &UpdateStrategy{

@@ -12,21 +12,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// Job returns the job with its defaults filled in, and warnings about parts without effect:
-// affinities, spreads, artifacts, templates and Vault. It refuses parts that it cannot honour: a
-// periodic or parameterized job, a job of several regions, ports and networks other than the host's,
-// volumes of other types than csi, devices other than GPUs of tasks without a driver, and numbers that are
-// too large.
+// Job returns the job with its defaults filled in. It refuses volumes under two names, devices other than GPUs
+// of tasks without a driver, and numbers that are too large. A task without resources needs none. A restart
+// policy or a log configuration that equals the default becomes nil.
 //
-// It ignores without a warning: services, and updates and rescheduling, which the reference command
-// fills in for every job. A task without resources needs none. A restart policy
-// or a log configuration that equals the default becomes nil.
-//
-// [cluster.Job.Validate] checks whether the job can run.
-func (w *Job) Job() (job *cluster.Job, warnings []string, err error) {
-	if err := w.unsupported(); err != nil {
-		return nil, nil, err
-	}
+// Package jobfields warns of the fields that are not kept, and refuses some. [cluster.Job.Validate] checks
+// whether the job can run.
+func (w *Job) Job() (*cluster.Job, error) {
 	j := &cluster.Job{
 		Namespace: cluster.Namespace(orZero(w.Namespace)), ID: cluster.JobID(orZero(w.ID)), Type: cluster.JobType(orZero(w.Type)),
 		Priority: orZero(w.Priority), NodePool: orZero(w.NodePool), Datacenters: anywhere(w.Datacenters),
@@ -41,32 +33,16 @@ func (w *Job) Job() (job *cluster.Job, warnings []string, err error) {
 	j.Constraints, c.ofClasses = splitConstraints(w.Constraints)
 	for i, g := range w.TaskGroups {
 		if g == nil {
-			return nil, nil, fmt.Errorf("Task group %d is missing", i)
+			return nil, fmt.Errorf("Task group %d is missing", i)
 		}
 		group, err := c.group(g)
 		if err != nil {
-			return nil, nil, fmt.Errorf("Task group %q: %w", orZero(g.Name), err)
+			return nil, fmt.Errorf("Task group %q: %w", orZero(g.Name), err)
 		}
 		j.TaskGroups = append(j.TaskGroups, group)
 	}
-	if len(w.Affinities) > 0 || len(w.Spreads) > 0 {
-		c.warn("affinities and spreads have no effect")
-	}
 	j.Canonicalize()
-	slices.Sort(c.warnings)
-	return j, slices.Compact(c.warnings), nil
-}
-
-func (w *Job) unsupported() error {
-	switch {
-	case w.Periodic != nil:
-		return errors.New("periodic jobs are not supported")
-	case w.ParameterizedJob != nil:
-		return errors.New("parameterized jobs are not supported")
-	case w.Multiregion != nil:
-		return errors.New("jobs of several regions are not supported")
-	}
-	return nil
+	return j, nil
 }
 
 // anywhere is the list of datacenters, empty if it names all.
@@ -83,39 +59,25 @@ type conversion struct {
 	kind cluster.JobType
 	// ofClasses are the job's constraints on node classes, which belong to each group.
 	ofClasses []Constraint
-	warnings  []string
-}
-
-func (c *conversion) warn(format string, args ...any) {
-	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
 func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	g := &cluster.TaskGroup{
 		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), ShutdownDelay: orZero(w.ShutdownDelay), Meta: w.Meta,
 	}
-	if err := c.healthChecks(w); err != nil {
-		return nil, err
-	}
-	if err := checkNetworks(w.Networks); err != nil {
-		return nil, err
-	}
 	var err error
-	if g.Volumes, err = c.volumes(w.Volumes); err != nil {
+	if g.Volumes, err = volumesOf(w.Volumes); err != nil {
 		return nil, err
 	}
 	g.RestartPolicy = w.RestartPolicy.policy(cluster.DefaultRestartPolicy(c.kind))
 	if w.Count != nil {
 		g.Count = *w.Count
 	}
-	if g.Disconnect, err = c.disconnect(w); err != nil {
+	if g.Disconnect, err = disconnectOf(w); err != nil {
 		return nil, err
 	}
 	if d := w.EphemeralDisk; d != nil {
 		g.EphemeralDisk = cluster.EphemeralDisk{Sticky: orZero(d.Sticky), Migrate: orZero(d.Migrate), SizeMB: orZero(d.SizeMB)}
-	}
-	if len(w.Affinities) > 0 || len(w.Spreads) > 0 {
-		c.warn("affinities and spreads have no effect")
 	}
 	var ofClasses []Constraint
 	g.Constraints, ofClasses = splitConstraints(w.Constraints)
@@ -124,7 +86,7 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 		if t == nil {
 			return nil, fmt.Errorf("Task %d is missing", i)
 		}
-		task, err := c.task(t, g.RestartPolicyOf(nil, c.kind))
+		task, err := taskOf(t, g.RestartPolicyOf(nil, c.kind))
 		if err != nil {
 			return nil, fmt.Errorf("Task %q: %w", t.Name, err)
 		}
@@ -137,26 +99,15 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	return g, err
 }
 
-// task converts a task of a group with the restart policy.
-func (c *conversion) task(w *Task, restart cluster.RestartPolicy) (*cluster.Task, error) {
+// taskOf converts a task of a group with the restart policy.
+func taskOf(w *Task, restart cluster.RestartPolicy) (*cluster.Task, error) {
 	resources, devices, err := w.needs()
 	if err != nil {
 		return nil, err
 	}
-	if w.Resources != nil {
-		if err := checkNetworks(w.Resources.Networks); err != nil {
-			return nil, err
-		}
-	}
 	config, err := canonicalConfig(w.Config)
 	if err != nil {
 		return nil, err
-	}
-	if len(w.Affinities) > 0 {
-		c.warn("affinities and spreads have no effect")
-	}
-	if len(w.Artifacts) > 0 || len(w.Templates) > 0 || w.Vault != nil {
-		c.warn("artifacts, templates and Vault have no effect")
 	}
 	mounts, err := mountsOf(w.VolumeMounts)
 	if err != nil {
@@ -211,20 +162,6 @@ func canonicalConfig(config json.RawMessage) (json.RawMessage, error) {
 	return canonical, nil
 }
 
-// checkNetworks refuses what the scheduler and the clients cannot give a task.
-func checkNetworks(networks []*Network) error {
-	for _, n := range networks {
-		switch {
-		case n == nil:
-		case n.Mode != "" && n.Mode != "host":
-			return fmt.Errorf("network mode %q is not supported: tasks use the network of their host", n.Mode)
-		case len(n.DynamicPorts) > 0 || len(n.ReservedPorts) > 0:
-			return errors.New("ports are not supported: tasks use the ports of their host as they are")
-		}
-	}
-	return nil
-}
-
 // policy returns the policy over another one, or nil if both are equal.
 func (w *RestartPolicy) policy(over cluster.RestartPolicy) *cluster.RestartPolicy {
 	if w == nil {
@@ -276,35 +213,6 @@ func (c *conversion) migrate(w *MigrateStrategy) *cluster.MigrateStrategy {
 		}
 	}
 	return m
-}
-
-// healthChecks refuses health that operators set by hand, and warns of health checks: the states of the
-// tasks decide about health.
-func (c *conversion) healthChecks(w *TaskGroup) error {
-	for _, block := range []*UpdateStrategy{c.job.Update, w.Update} {
-		if block != nil && isManual(block.HealthCheck) {
-			return errManual("Update")
-		}
-	}
-	for _, block := range []*MigrateStrategy{c.job.Migrate, w.Migrate} {
-		switch {
-		case block == nil || block.HealthCheck == nil:
-		case isManual(block.HealthCheck):
-			return errManual("Migrate")
-		case *block.HealthCheck == string(cluster.HealthChecks):
-			c.warn("Migrate.HealthCheck %q has no effect: the states of the tasks decide about health", cluster.HealthChecks)
-		}
-	}
-	return nil
-}
-
-// manual is the health check of allocations whose health an operator sets by hand.
-const manual = "manual"
-
-func isManual(check *string) bool { return check != nil && *check == manual }
-
-func errManual(block string) error {
-	return fmt.Errorf("%s.HealthCheck %q is not supported: the states of the tasks decide about health; write %q", block, manual, cluster.HealthTaskStates)
 }
 
 func override[T int | time.Duration](value *T, by *T) {

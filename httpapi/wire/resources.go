@@ -97,8 +97,6 @@ type Resources struct {
 	MemoryMaxMB *int64
 	SecretsMB   *int64
 	IOPS        *int64
-	// Networks of a task are read only to refuse ports.
-	Networks []*Network `json:",omitempty"`
 	// Devices are what a task of a job requests. Those of a task without a driver are counted as thousandths
 	// of GPUs.
 	Devices []DeviceRequest `json:",omitempty"`
@@ -131,6 +129,9 @@ func (w *Resources) counted() (cluster.Resources, error) {
 	for _, d := range w.Devices {
 		if !d.gpu() {
 			return cluster.Resources{}, fmt.Errorf("device %q is not supported: only devices of type gpu are counted for a task without a driver", d.Name)
+		}
+		if len(d.Constraints)+len(d.Affinities) > 0 {
+			return cluster.Resources{}, fmt.Errorf("device %q: constraints and affinities need a task with a driver", d.Name)
 		}
 		count := uint64(1)
 		if d.Count != nil {

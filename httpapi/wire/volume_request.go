@@ -22,8 +22,6 @@ type VolumeRequest struct {
 	AccessMode     string
 	AttachmentMode string
 	MountOptions   *MountOptions `json:",omitempty"`
-	// Sticky belongs to host volumes, and is refused.
-	Sticky bool `json:",omitempty"`
 }
 
 // VolumeMount shows a volume of the group to a task. A nil field is empty.
@@ -32,7 +30,7 @@ type VolumeMount struct {
 	Destination     *string
 	ReadOnly        *bool
 	PropagationMode *string
-	// SELinuxLabel is refused unless it is empty.
+	// SELinuxLabel is not read, and empty in an answer.
 	SELinuxLabel *string `json:",omitempty"`
 }
 
@@ -94,8 +92,8 @@ func newVolumeHolds(h *cluster.VolumeHolds) *VolumeHolds {
 	return w
 }
 
-// volumes are the requests of a group, in the order of their names.
-func (c *conversion) volumes(requests map[string]*VolumeRequest) (list []cluster.VolumeRequest, err error) {
+// volumesOf are the requests of a group, in the order of their names.
+func volumesOf(requests map[string]*VolumeRequest) (list []cluster.VolumeRequest, err error) {
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		w := requests[name]
 		switch {
@@ -103,8 +101,6 @@ func (c *conversion) volumes(requests map[string]*VolumeRequest) (list []cluster
 			return nil, fmt.Errorf("Volume %q is missing", name)
 		case w.Name != "" && w.Name != name:
 			return nil, fmt.Errorf("Volume %q has another name: %q", name, w.Name)
-		case w.Sticky:
-			return nil, fmt.Errorf("Volume %q: sticky volumes are not supported", name)
 		}
 		r := cluster.VolumeRequest{
 			Name: name, Type: cluster.VolumeType(w.Type), Source: cluster.VolumeID(w.Source), ReadOnly: w.ReadOnly, PerAlloc: w.PerAlloc,
@@ -134,11 +130,8 @@ func newVolumeRequests(requests []cluster.VolumeRequest) map[string]*VolumeReque
 
 func mountsOf(mounts []*VolumeMount) (list []cluster.VolumeMount, err error) {
 	for i, w := range mounts {
-		switch {
-		case w == nil:
+		if w == nil {
 			return nil, fmt.Errorf("Volume mount %d is missing", i)
-		case orZero(w.SELinuxLabel) != "":
-			return nil, fmt.Errorf("Volume mount %d: SELinux labels are not supported", i)
 		}
 		list = append(list, cluster.VolumeMount{
 			Volume: orZero(w.Volume), Destination: orZero(w.Destination), ReadOnly: orZero(w.ReadOnly), Propagation: orZero(w.PropagationMode),

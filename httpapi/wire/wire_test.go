@@ -283,9 +283,8 @@ func TestJob_ComesBack(t *testing.T) {
 	for _, want := range []*cluster.Job{service(), batch()} {
 		var w wire.Job
 		must.NoError(t, json.Unmarshal(encode(t, wire.NewJob(want, "global")), &w))
-		got, warnings, err := w.Job()
+		got, err := w.Job()
 		must.NoError(t, err)
-		must.SliceEmpty(t, warnings)
 		must.Eq(t, want, got)
 		must.NoError(t, got.Validate())
 	}
@@ -303,10 +302,9 @@ func TestJob_FromRegistration(t *testing.T) {
 	t.Parallel()
 	group := func(rest string) string { return `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]` + rest }
 	for name, test := range map[string]struct {
-		job      string
-		check    func(*cluster.Job)
-		warnings []string
-		err      string
+		job   string
+		check func(*cluster.Job)
+		err   string
 	}{
 		"defaults": {job: group(`}]}`), check: func(j *cluster.Job) {
 			must.Eq(t, cluster.JobService, j.Type)
@@ -324,16 +322,13 @@ func TestJob_FromRegistration(t *testing.T) {
 			},
 		},
 		"health checks": {
-			job:      group(`,"Migrate":{"HealthCheck":"checks"}}]}`),
-			check:    func(j *cluster.Job) { must.Eq(t, cluster.DefaultMigrateStrategy(), j.TaskGroups[0].Migrate) },
-			warnings: []string{healthWarning},
+			job:   group(`,"Migrate":{"HealthCheck":"checks"}}]}`),
+			check: func(j *cluster.Job) { must.Eq(t, cluster.DefaultMigrateStrategy(), j.TaskGroups[0].Migrate) },
 		},
 		"states of tasks": {job: group(`,"Migrate":{"HealthCheck":"task_states"}}]}`), check: func(j *cluster.Job) {
 			must.Eq(t, cluster.HealthTaskStates, j.TaskGroups[0].Migrate.HealthCheck)
 		}},
 		"an update block of another form": {job: group(`,"Update":{"HealthCheck":["manual"],"Canary":"x"}}],"Update":7}`), check: func(*cluster.Job) {}},
-		"health by hand":                  {job: group(`,"Migrate":{"HealthCheck":"manual"}}]}`), err: `Task group "g": Migrate.HealthCheck "manual" is not supported: the states of the tasks decide about health; write "task_states"`},
-		"health by hand in an update":     {job: group(`}],"Update":{"HealthCheck":"manual"}}`), err: `Task group "g": Update.HealthCheck "manual" is not supported: the states of the tasks decide about health; write "task_states"`},
 		"an old word":                     {job: group(`,"MaxClientDisconnect":5}]}`), check: func(j *cluster.Job) { must.Eq(t, 5, j.TaskGroups[0].Disconnect.LostAfter) }},
 		"the third old word":              {job: group(`,"PreventRescheduleOnLost":true}]}`), check: func(j *cluster.Job) { must.True(t, j.TaskGroups[0].Disconnect.NoReplace) }},
 		"the block over the old word": {
@@ -354,6 +349,10 @@ func TestJob_FromRegistration(t *testing.T) {
 			job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"Devices":[{"Name":"gpu"},{"Name":"x/y/gpu"}]}}]}]}`,
 			err: `Task group "g": Task "t": device "x/y/gpu" is not supported: only devices of type gpu are counted for a task without a driver`,
 		},
+		"a constraint on a device without a driver": {
+			job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"Devices":[{"Name":"gpu","Constraints":[{"LTarget":"${device.model}","RTarget":"a"}]}]}}]}]}`,
+			err: `Task group "g": Task "t": device "gpu": constraints and affinities need a task with a driver`,
+		},
 		"too many devices": {
 			job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Resources":{"Devices":[{"Name":"gpu","Count":9223372036854776}]}}]}]}`,
 			err: `Task group "g": Task "t": device "gpu": invalid count 9223372036854776`,
@@ -366,25 +365,18 @@ func TestJob_FromRegistration(t *testing.T) {
 			job: group(`,"Constraints":[{"LTarget":"${node.class}","RTarget":"a"}]}],"Constraints":[{"LTarget":"${node.class}","RTarget":"b"}]}`),
 			err: `Task group "g": no node can have the class that its constraints require`,
 		},
-		"what has no effect": {
-			job: `{"ID":"x","Spreads":[{}],"TaskGroups":[{"Name":"g","Affinities":[{}],"Tasks":[{"Name":"t","Templates":[{"DestPath":"x"}]}]}]}`,
-			warnings: []string{
-				"affinities and spreads have no effect", "artifacts, templates and Vault have no effect",
-			},
-		},
 		"a task that is none": {job: `{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[null]}]}`, err: `Task group "g": Task 0 is missing`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var w wire.Job
 			must.NoError(t, json.NewDecoder(strings.NewReader(test.job)).Decode(&w))
-			j, warnings, err := w.Job()
+			j, err := w.Job()
 			if test.err != "" {
 				must.EqError(t, err, test.err)
 				return
 			}
 			must.NoError(t, err)
-			must.Eq(t, test.warnings, warnings)
 			must.NoError(t, j.Validate())
 			if test.check != nil {
 				test.check(j)
@@ -392,11 +384,3 @@ func TestJob_FromRegistration(t *testing.T) {
 		})
 	}
 }
-
-// withoutHealth removes the warning about health checks. Each service job that a server or the
-// reference's client has filled in gets it.
-func withoutHealth(warnings []string) []string {
-	return slices.DeleteFunc(warnings, func(w string) bool { return w == healthWarning })
-}
-
-const healthWarning = `Migrate.HealthCheck "checks" has no effect: the states of the tasks decide about health`

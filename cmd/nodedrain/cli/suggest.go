@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/spelling"
 )
 
 // exitUnknownCommand is the exit code for an unknown command. It is the one of package cli.
@@ -46,7 +48,7 @@ func Misspelled(args []string, all Program) string {
 		if text := removal(before + word); text != "" {
 			return fmt.Sprintf("nodedrain has no command %q any more: %s", before+word, text)
 		}
-		if like := nearest(word, next); like != "" {
+		if like := spelling.Nearest(word, next); like != "" {
 			return fmt.Sprintf("nodedrain has no command %q. Did you mean %q?", before+word, before+like)
 		}
 		return ""
@@ -80,7 +82,7 @@ func suggestFlag(set *flag.FlagSet, err error) error {
 	}
 	var names []string
 	set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
-	if like := nearest(name, names); like != "" {
+	if like := spelling.Nearest(name, names); like != "" {
 		return fmt.Errorf("%w (did you mean -%s?)", err, like)
 	}
 	return err
@@ -93,42 +95,4 @@ func parseFlags(set *flag.FlagSet, command string, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("%w; \"nodedrain %s -h\" lists the options", suggestFlag(set, err), command)
-}
-
-// nearest returns the candidate that a misspelled word most resembles, or empty if none is close.
-func nearest(word string, candidates []string) string {
-	best, at := "", 1+len(word)/4
-	for _, c := range candidates {
-		if d := distance(word, c); d < at || d == at && best == "" {
-			best, at = c, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to add, remove, replace or swap with their neighbour that turn one
-// word into the other.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	rows := make([][]int, len(x)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(y)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		for j := 1; j <= len(y); j++ {
-			replaced := rows[i-1][j-1]
-			if x[i-1] != y[j-1] {
-				replaced++
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, replaced)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(x)][len(y)]
 }

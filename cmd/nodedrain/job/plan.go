@@ -46,7 +46,7 @@ func planJob(c *cli.Call) error {
 	if err != nil {
 		return err
 	}
-	plan, _, err := c.API.PlanJob(c.Ctx, id, body)
+	plan, _, err := c.API.JobFile(body).Plan(c.Ctx, id)
 	if err != nil {
 		return cli.Errorf("Error during plan: %v", err)
 	}
@@ -69,16 +69,15 @@ func planJob(c *cli.Call) error {
 
 // planRequest returns the id of the job in a registration, and the body that plans it.
 func planRequest(file string, registration json.RawMessage) (id string, body json.RawMessage, err error) {
-	var request wire.JobPlanRequest
+	var request struct{ Job struct{ ID string } }
 	if err := jsonbody.Decode(registration, &request); err != nil { // as the servers, which name the place
 		return "", nil, cli.Errorf("Error reading job: %s: %v", file, err)
 	}
-	if request.Job == nil || request.Job.ID == nil || *request.Job.ID == "" {
+	if request.Job.ID == "" {
 		return "", nil, cli.Errorf("Error reading job: %s has no %q", file, "ID")
 	}
-	request.Diff = true
-	body, err = json.Marshal(request)
-	return *request.Job.ID, body, err
+	body, err = with(registration, map[string]json.RawMessage{"Diff": json.RawMessage("true")})
+	return request.Job.ID, body, err
 }
 
 // planCode is the exit code of a plan.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -123,11 +124,21 @@ func enforcing(registration json.RawMessage, index string) (json.RawMessage, err
 	if err != nil {
 		return nil, cli.UsageError("job run", fmt.Sprintf("Error parsing check-index value %q: it must be a number of 0 or more", index))
 	}
+	return with(registration, map[string]json.RawMessage{
+		"EnforceIndex": json.RawMessage("true"), "JobModifyIndex": strconv.AppendUint(nil, number, 10),
+	})
+}
+
+// with sets members of a request. The rest stays as it is in the file, also what the servers warn of.
+func with(request json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
 	var body map[string]json.RawMessage
-	if err := json.Unmarshal(registration, &body); err != nil {
+	if err := json.Unmarshal(request, &body); err != nil {
 		return nil, cli.Errorf("Error reading job: %v", err)
 	}
-	body["EnforceIndex"], body["JobModifyIndex"] = json.RawMessage("true"), strconv.AppendUint(nil, number, 10)
+	for key, value := range members {
+		maps.DeleteFunc(body, func(other string, _ json.RawMessage) bool { return strings.EqualFold(key, other) })
+		body[key] = value
+	}
 	return json.Marshal(body)
 }
 

@@ -19,7 +19,7 @@ import (
 
 // Help is the help of the parent command.
 const Help = `
-  Writes an example of a job, and plans, registers, shows and stops jobs.`
+  Writes an example of a job; checks, plans, registers, shows and stops jobs.`
 
 // Status is "nodedrain job status".
 func Status() *cli.Command {

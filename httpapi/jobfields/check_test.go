@@ -1,0 +1,151 @@
+package jobfields_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobfields"
+)
+
+func ofGroup(rest string) string {
+	return `{"Job":{"ID":"web","TaskGroups":[{"Name":"web",` + rest + `}]}}`
+}
+func ofTask(rest string) string { return ofGroup(`"Tasks":[{"Name":"main",` + rest + `}]`) }
+
+// Warnings and refusals name the place in the file, in the words of HCL.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		body     string
+		warnings []string
+		err      string
+	}{
+		"nothing": {body: `{"Job":null}`},
+		"a job that the reference's client has filled in": {body: ofGroup(
+			`"Update":{"Stagger":30000000000,"MaxParallel":1,"HealthCheck":"checks","MinHealthyTime":"10s","HealthyDeadline":300000000000,"ProgressDeadline":600000000000,"Canary":0,"AutoRevert":false},` +
+				`"ReschedulePolicy":{"Attempts":0,"Interval":0,"Delay":30000000000,"DelayFunction":"exponential","MaxDelay":3600000000000,"Unlimited":true},"Services":null,"Affinities":[]`)},
+		"an update with canaries": {
+			body:     ofGroup(`"Update":{"Canary":1}`),
+			warnings: []string{`group "web": update.canary is not supported and has no effect: a new version of a job does not replace running allocations`},
+		},
+		// L2 of the review: work that must run at most once ran eleven times, without a word.
+		"no rescheduling": {
+			body:     ofGroup(`"ReschedulePolicy":{"Attempts":0,"Unlimited":false}`),
+			warnings: []string{`group "web": reschedule is not supported and has no effect: the scheduler replaces a failed allocation at once, until ten in a row have failed`},
+		},
+		// H4 of the review: misspelled keys vanished, and "job plan" printed that all was well.
+		"misspelled keys": {
+			body: `{"Jobb":{},"job":{"ID":"web","TaskGroups":[{"Name":"web","Cuont":3,"Udpate":{},"Migrate":{"MaxParalel":1},"Tasks":[{"Name":"main","kill_timeout":1}]}]}}`,
+			warnings: []string{
+				`unknown key "Jobb" has no effect; the nearest known key is "Job"`,
+				`group "web": unknown key "Cuont" has no effect; the nearest known key is "Count"`,
+				`group "web": migrate: unknown key "MaxParalel" has no effect; the nearest known key is "MaxParallel"`,
+				`group "web", task "main": unknown key "kill_timeout" has no effect; the nearest known key is "KillTimeout"`,
+				`group "web": unknown key "Udpate" has no effect; the nearest known key is "Update"`,
+			},
+		},
+		"keys in maps and configs": {body: ofTask(`"Meta":{"x":"y"},"Env":{"z":"1"},"Config":{"comand":"a"}`)},
+		"parts with names": {
+			body: ofTask(`"Templates":[{"DestPath":"local/a"},{"DestPath":"local/b"}],"Services":[{"Name":"api","Checks":[{}]}],"Vault":{}`),
+			warnings: []string{
+				`group "web", task "main": service "api" is not supported and has no effect: the servers have no catalogue of services, and nothing runs checks: the states of the tasks decide about health`,
+				`group "web", task "main": template "local/a" is not supported and has no effect: the clients render no templates`,
+				`group "web", task "main": template "local/b" is not supported and has no effect: the clients render no templates`,
+				`group "web", task "main": vault is not supported and has no effect: the servers and the clients do not use Vault`,
+			},
+		},
+		"parts without names": {
+			body: `{"Job":{"Affinities":[{},{}],"TaskGroups":[{"Tasks":[{"Leader":false,"Kind":"x"}]}]}}`,
+			warnings: []string{
+				"job: affinity is not supported and has no effect: the scheduler has no preferences for nodes beside those for devices",
+				`group "0", task "0": kind is not supported and has no effect: the servers and the clients do not use Consul`,
+			},
+		},
+		"another name": {
+			body:     `{"Job":{"ID":"web","Name":"front"}}`,
+			warnings: []string{"job: name is not supported and has no effect: the name of a job is its id"},
+		},
+		"the cluster's region":   {body: `{"Job":{"ID":"web","Name":"web","Region":"eu"}}`},
+		"the default region":     {body: `{"Job":{"Region":"global"}}`},
+		"another region":         {body: `{"Job":{"Region":"us"}}`, err: `job: region "us" is not supported: the servers run the jobs of their own region`},
+		"the host's network":     {body: ofGroup(`"Networks":[{"Mode":"host"},{},null]`)},
+		"an old limit of speeds": {body: ofTask(`"Resources":{"Networks":[{"MBits":0}]}`)},
+		"networks and ports": {
+			body: ofGroup(`"Networks":[{"Mode":"bridge","DynamicPorts":[{"Label":"http"}]}],"Tasks":[{"Name":"main","Resources":{"Networks":[{"ReservedPorts":[{"Label":"ssh","Value":22}]}]}}]`),
+			err: `group "web": network.port "http" is not supported: tasks use the ports of their host as they are` + "\n" +
+				`group "web": network.mode "bridge" is not supported: tasks use the network of their host` + "\n" +
+				`group "web", task "main": resources.network.reserved_ports "ssh" is not supported: tasks use the ports of their host as they are`,
+		},
+		"health by hand": {
+			body: ofGroup(`"Migrate":{"HealthCheck":"manual"}`),
+			err:  `group "web": migrate.health_check "manual" is not supported: the states of the tasks decide about health; write task_states`,
+		},
+		"a host volume": {
+			body: ofGroup(`"Volumes":{"data":{"Type":"host","Sticky":true}}`),
+			err: `group "web": volume "data".sticky is not supported: only host volumes are sticky` + "\n" +
+				`group "web": volume "data".type "host" is not supported: a volume has the type csi`,
+		},
+		"a label": {
+			body: ofTask(`"VolumeMounts":[{"Volume":"data","SELinuxLabel":"z"}]`),
+			err:  `group "web", task "main": volume_mount "data".selinux_label is not supported: the clients set no labels`,
+		},
+		"a storage plugin without a type": {
+			body:     ofTask(`"CSIPluginConfig":{"ID":"disks"}`),
+			warnings: []string{`group "web", task "main": csi_plugin has no effect: without a type the task is a storage plugin only to drains`},
+		},
+		"blocks of another form": {
+			body: `{"Job":{"Update":7,"TaskGroups":[{"Name":"web","Networks":{},"Services":"x","Periodic":{}}]}}`,
+			warnings: []string{
+				`group "web": network is no list and has no effect`,
+				`group "web": unknown key "Periodic" has no effect`,
+				`group "web": service is no list and has no effect`,
+				"job: update is no object and has no effect",
+			},
+		},
+		"a duration that is none": {
+			body: ofTask(`"KillTimeout":"5 minutes"`),
+			err:  `group "web", task "main": kill_timeout is "5 minutes"; it must be a duration such as "30s", or a whole number of nanoseconds`,
+		},
+		"no object": {body: `[]`, err: "the request body is a list; it must be an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read, warnings, err := jobfields.Check([]byte(test.body), "eu")
+			if test.err != "" {
+				must.EqError(t, err, test.err)
+				return
+			}
+			must.NoError(t, err)
+			must.Eq(t, test.warnings, warnings)
+			must.Eq(t, test.body, string(read))
+		})
+	}
+}
+
+// A duration may be a text. Everything else of the body stays, also numbers that no float has.
+func TestCheck_durations(t *testing.T) {
+	t.Parallel()
+	read, warnings, err := jobfields.Check([]byte(`{"Job":{"Migrate":{"MinHealthyTime":"1m30s"},"TaskGroups":[{"ShutdownDelay":7,"Tasks":[{"killtimeout":"5s","Config":{"n":12345678901234567890}}]}]}}`), "")
+	must.NoError(t, err)
+	must.SliceEmpty(t, warnings)
+	must.Eq(t, `{"Job":{"Migrate":{"MinHealthyTime":90000000000},"TaskGroups":[{"ShutdownDelay":7,"Tasks":[{"Config":{"n":12345678901234567890},"killtimeout":5000000000}]}]}}`, string(read))
+}
+
+// The warnings and the reasons of an answer are bounded, and so is the work for keys that resemble none.
+func TestCheck_bounds(t *testing.T) {
+	t.Parallel()
+	var keys, mounts []string
+	for i := range 1000 {
+		keys = append(keys, `"`+strconv.Itoa(i)+strings.Repeat("y", 1000)+`":1`)
+		mounts = append(mounts, `{"Volume":"v`+strconv.Itoa(i)+`","SELinuxLabel":"z"}`)
+	}
+	_, warnings, err := jobfields.Check([]byte(ofGroup(strings.Join(keys, ","))), "")
+	must.NoError(t, err)
+	must.Len(t, 101, warnings)
+	must.Eq(t, "and 900 more", warnings[100])
+	_, _, err = jobfields.Check([]byte(ofTask(`"VolumeMounts":[`+strings.Join(mounts, ",")+`]`)), "")
+	must.StrHasSuffix(t, "\nand 990 more", err.Error())
+}

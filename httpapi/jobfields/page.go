@@ -1,0 +1,98 @@
+package jobfields
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Page is the text of docs/jobs.md.
+func Page() string {
+	var page strings.Builder
+	page.WriteString(introduction)
+	for _, section := range []struct {
+		title, below string
+		rows         []Field
+	}{
+		{"The request", "", requestFields()[1:]},
+		{"The job", "", jobFields()},
+		{"A group: `TaskGroups[]`", "TaskGroups[].", groupFields()},
+		{"A task: `TaskGroups[].Tasks[]`", "TaskGroups[].Tasks[].", taskFields()},
+	} {
+		fmt.Fprintf(&page, "\n## %s\n\n| field | in HCL | | |\n|---|---|---|---|\n", section.title)
+		for _, f := range section.rows {
+			if f.Verdict != "" || f.Needs != "" {
+				fmt.Fprintf(&page, "| %s |\n", strings.Join(f.cells(section.below), " | "))
+			}
+		}
+	}
+	return page.String()
+}
+
+// cells are the cells of a row of the page.
+func (f Field) cells(below string) []string {
+	name := code(f.Name)
+	if f.Ours {
+		name = "ours"
+	}
+	verdict := string(f.Verdict)
+	if f.Needs != "" {
+		verdict = string(Warned)
+	}
+	return []string{code(strings.TrimPrefix(f.Path, below)), name, verdict, f.remarks()}
+}
+
+// remarks are the reason of a row, and the values that it does not concern.
+func (f Field) remarks() string {
+	var all []string
+	if f.Duration {
+		all = append(all, "a duration")
+	}
+	if f.Why != "" {
+		all = append(all, f.Why)
+	}
+	var values []string
+	for _, value := range f.Silent {
+		if value != `""` && !strings.HasPrefix(value, "{") {
+			values = append(values, code(value))
+		}
+	}
+	switch {
+	case len(values) > 0:
+		all = append(all, "not at "+strings.Join(values, ", "))
+	case len(f.Silent) > 0:
+		all = append(all, "not at the defaults of the reference")
+	}
+	return strings.Join(all, "; ")
+}
+
+// code is a text in the font for code, or empty.
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
+
+const introduction = `# Jobs
+
+This page lists every field of a job of the compatible API, and what a registration does with it. It
+is generated: ` + "`go test ./httpapi/jobfields -rewrite`" + ` writes it. The servers decide by the same
+table, and a test registers a job with each field of the API's Go library alone. A field that is
+missing here fails the test.
+
+* **kept**: the servers keep it and act by it. ` + "`GET /v1/job/ID`" + ` returns it.
+* **warned**: it has no effect. ` + "`Warnings`" + ` in the answer names it by its path in the file, as in
+  ` + "`group \"web\": update.canary is not supported and has no effect: …`" + `.
+* **refused**: the job is refused with 400, because to ignore the field would do harm.
+* **not read**: it is no part of a job file. The servers set it, or it is elsewhere in the request.
+
+The answers to a registration, to ` + "`plan`" + ` and to ` + "`validate`" + ` have the same warnings.
+` + "`nodedrain job run`, `job plan` and `job validate`" + ` print them, and so do the same commands of Nomad.
+
+A row of a block is also for all fields in it. A field is silent if it is missing, null, false, 0 or
+empty, or if it has one of the values of its row. These are what Nomad's client fills in.
+
+The servers warn of a key that is in no table, and name the nearest one that is. As everywhere in
+the API, the case of a key does not matter. A duration is a number of nanoseconds or a text such as
+` + "`\"30s\"`" + `. In an answer it is a number. [api.md](api.md) has the limits of sizes and numbers.
+`

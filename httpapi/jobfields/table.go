@@ -1,0 +1,170 @@
+package jobfields
+
+import "slices"
+
+// requestFields are the fields of a request beside the job.
+func requestFields() []Field {
+	return []Field{
+		block("Job").named("job"),
+		kept("EnforceIndex").named(""),
+		kept("JobModifyIndex").named(""),
+		kept("Diff").named(""),
+		notRead("Submission", "the servers keep no files of jobs").named(""),
+		notRead("Region", "the query string has it").named(""),
+		notRead("Namespace", "the query string has it").named(""),
+		notRead("SecretID", "a header has it").named(""),
+		warned("PolicyOverride", "there are no policies").named(""),
+		warned("PreserveCounts", "the counts are those of the job").named(""),
+		warned("PreserveResources", "the resources are those of the job").named(""),
+		warned("EvalPriority", "the priority of an evaluation is that of its job").named(""),
+	}
+}
+
+func jobFields() []Field {
+	const set = "the servers set it"
+	return slices.Concat([]Field{
+		refused("Region", "the servers run the jobs of their own region").silent(`"global"`, `""`),
+		kept("Namespace"),
+		kept("ID"),
+		warned("Name", "the name of a job is its id"),
+		kept("Type"),
+		kept("Priority"),
+		warned("AllAtOnce", "the scheduler places each allocation as soon as it can"),
+		kept("Datacenters").remark("a list with `*` is every datacenter"),
+		kept("NodePool"),
+	}, constraints(""), []Field{
+		warned("Affinities[]", noPreferences).named("affinity"),
+		warned("Spreads[]", noPreferences).named("spread"),
+		block("TaskGroups[]").named("group"),
+	}, updates(""), []Field{
+		refused("Multiregion", "a job has one region"),
+		refused("Periodic", "the servers start no jobs by the clock"),
+		refused("ParameterizedJob", "the servers dispatch no jobs").named("parameterized"),
+		reschedules("Reschedule"),
+	}, migrates("").remark("each group without the field gets it"), []Field{
+		kept("Meta"),
+		warned("UI", "the servers have no such page"),
+
+		kept("Stop").named(""),
+		warned("ParentID", noChildren).named(""),
+		warned("Dispatched", noChildren).named(""),
+		warned("DispatchIdempotencyToken", noChildren).named(""),
+		warned("Payload", noChildren).named(""),
+		warned("ConsulNamespace", noConsul),
+		warned("VaultNamespace", noVault),
+		warned("NomadTokenID", "no token belongs to a job").named("nomad_token_id"),
+		warned("VersionTag", "versions have no tags").named(""),
+		notRead("Status", set).named(""),
+		notRead("StatusDescription", set).named(""),
+		notRead("Stable", set).named(""),
+		notRead("Version", set).named(""),
+		notRead("SubmitTime", set).named(""),
+		notRead("CreateIndex", set).named(""),
+		notRead("ModifyIndex", set).named(""),
+		notRead("JobModifyIndex", set).named(""),
+	})
+}
+
+// Reasons of several fields.
+const (
+	noPreferences = "the scheduler has no preferences for nodes beside those for devices"
+	noChildren    = "no job is made from another one"
+	noConsul      = "the servers and the clients do not use Consul"
+	noVault       = "the servers and the clients do not use Vault"
+	noServices    = "the servers have no catalogue of services, and nothing runs checks: the states of the tasks decide about health"
+	noVersions    = "a new version of a job does not replace running allocations"
+	noIdentity    = "the servers sign no identities"
+	noScaling     = "the count of a group is that of the job"
+	hostNetwork   = "tasks use the network of their host"
+)
+
+// rows are rows of one block.
+type rows []Field
+
+// remark adds a remark to each row with a verdict.
+func (r rows) remark(why string) rows {
+	for i := range r {
+		if r[i].Verdict == Kept {
+			r[i].Why = why
+		}
+	}
+	return r
+}
+
+func constraints(below string) rows {
+	at := below + "Constraints[]"
+	return rows{
+		block(at).named("constraint"),
+		kept(at + ".LTarget").named("attribute"),
+		kept(at + ".RTarget").named("value"),
+		kept(at + ".Operand").named("operator").remark("[some are refused](api.md), such as `distinct_hosts`"),
+	}
+}
+
+// updates silently accepts the default of the reference, and the empty block, which the servers answer.
+func updates(below string) rows {
+	at := below + "Update"
+	return rows{
+		block(at),
+		warned(at+".Stagger", noVersions).silent(`0`, `30000000000`),
+		warned(at+".MaxParallel", noVersions).silent(`0`, `1`),
+		refused(at+".HealthCheck", "the states of the tasks decide about health; write task_states").silent(`""`, `"checks"`, `"task_states"`),
+		warned(at+".MinHealthyTime", noVersions).silent(`0`, `10000000000`),
+		warned(at+".HealthyDeadline", noVersions).silent(`0`, `300000000000`),
+		warned(at+".ProgressDeadline", noVersions).silent(`0`, `600000000000`),
+		warned(at+".Canary", noVersions),
+		warned(at+".AutoRevert", noVersions),
+		warned(at+".AutoPromote", noVersions),
+	}
+}
+
+// reschedules silently accepts the defaults of the reference, and what the servers answer.
+func reschedules(path string) Field {
+	return warned(path, "the scheduler replaces a failed allocation at once, until ten in a row have failed").named("reschedule").silent(
+		`{"Attempts":0,"Interval":0,"Delay":30000000000,"DelayFunction":"exponential","MaxDelay":3600000000000,"Unlimited":true}`,
+		`{"Attempts":1,"Interval":86400000000000,"Delay":5000000000,"DelayFunction":"constant","MaxDelay":0,"Unlimited":false}`,
+		`{"Attempts":10,"Interval":31536000000000000,"Delay":0,"DelayFunction":"constant","MaxDelay":0,"Unlimited":false}`,
+	)
+}
+
+func migrates(below string) rows {
+	at := below + "Migrate"
+	return rows{
+		block(at),
+		kept(at + ".MaxParallel"),
+		refused(at+".HealthCheck", "the states of the tasks decide about health; write task_states").silent(`""`, `"checks"`, `"task_states"`),
+		kept(at + ".MinHealthyTime").duration(),
+		kept(at + ".HealthyDeadline").duration(),
+	}
+}
+
+func restarts(below string) rows {
+	at := below + "RestartPolicy"
+	return rows{
+		block(at).named("restart"),
+		kept(at + ".Attempts"),
+		kept(at + ".Interval").duration(),
+		kept(at + ".Delay").duration(),
+		kept(at + ".Mode"),
+		warned(at+".RenderTemplates", "the clients render no templates"),
+	}
+}
+
+// networks has ports refused, because a task that expects one would not get it.
+func networks(below string) rows {
+	at := below + "Networks[]"
+	const ports = "tasks use the ports of their host as they are"
+	return rows{
+		block(at).named("network"),
+		refused(at+".Mode", hostNetwork).silent(`""`, `"host"`),
+		refused(at+".ReservedPorts[]", ports),
+		refused(at+".DynamicPorts[]", ports).named("port"),
+		warned(at+".Device", hostNetwork),
+		warned(at+".CIDR", hostNetwork),
+		warned(at+".IP", hostNetwork),
+		warned(at+".DNS", hostNetwork),
+		warned(at+".Hostname", hostNetwork),
+		warned(at+".MBits", "nothing limits the network of a task").named("mbits"),
+		warned(at+".CNI", hostNetwork),
+	}
+}
