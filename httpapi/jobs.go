@@ -14,6 +14,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobdiff"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobfields"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
@@ -106,6 +107,7 @@ func registerJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	at := preserve(state, body, job)
 	if v := state.ClusterVersion(); v < cluster.VersionOfConfirmation && job.NeededVersion() >= cluster.VersionOfConfirmation {
 		job = job.At(cluster.VersionOfVolumes)
 		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: Replace and Reconcile of Disconnect have no effect yet; "+
@@ -134,10 +136,6 @@ func registerJob(q *request) error {
 		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: %s of the job have no effect yet; "+
 			"register it again after the upgrade", v, missing))
 	}
-	var at *uint64
-	if body.EnforceIndex {
-		at = &body.JobModifyIndex
-	}
 	done, err := q.backend.Writer.RegisterJob(q.Context(), job, at)
 	if err != nil {
 		return err
@@ -145,6 +143,45 @@ func registerJob(q *request) error {
 	answer := jobResponse(done, cmp.Or(done.Unchanged, done.Index))
 	answer.Warnings = strings.Join(warnings, "\n")
 	return q.written(done.Index, answer)
+}
+
+// preserve takes the counts of groups and the resources of tasks from the registered job, as the request has it.
+// Groups and tasks belong together by name. It returns the index that the registered job must still have when
+// the next version is applied, or nil for any.
+func preserve(s State, r wire.JobRegisterRequest, next *cluster.Job) (at *uint64) {
+	if r.EnforceIndex {
+		at = &r.JobModifyIndex
+	}
+	before := s.Job(next.Key())
+	if before == nil || !r.PreserveCounts && !r.PreserveResources {
+		return at
+	}
+	for _, g := range next.TaskGroups {
+		old := before.Group(g.Name)
+		if old == nil {
+			continue
+		}
+		if r.PreserveCounts {
+			g.Count = old.Count
+		}
+		if r.PreserveResources {
+			preserveResources(old, g)
+		}
+	}
+	if at == nil {
+		at = new(before.JobModifyIndex)
+	}
+	return at
+}
+
+func preserveResources(old, next *cluster.TaskGroup) {
+	for _, t := range next.Tasks {
+		for _, o := range old.Tasks {
+			if o.Name == t.Name {
+				t.Resources, t.Devices = o.Resources, o.Devices
+			}
+		}
+	}
 }
 
 // decodeJob decodes a body with a job, and returns warnings of what has no effect. It refuses a job with fields
@@ -303,8 +340,8 @@ func listJobVersions(q *request) error {
 	if err != nil {
 		return err
 	}
-	if diffs {
-		return failure.New(http.StatusNotImplemented, "this server does not compute differences between versions of a job: omit diffs")
+	if values := q.URL.Query(); values.Get("diff_version") != "" || values.Get("diff_tag") != "" {
+		return failure.New(http.StatusNotImplemented, "this server compares each version of a job with the one before it only: omit diff_version and diff_tag")
 	}
 	return q.read(func(s State) found {
 		j := s.Job(q.jobKey())
@@ -314,8 +351,12 @@ func listJobVersions(q *request) error {
 		sum := summarize(s, j)
 		return found{index: sum.index, rows: sum.rows, body: func() (any, error) {
 			answer := wire.JobVersions{Index: max(1, j.ModifyIndex), KnownLeader: q.backend.Peers.Leader() != ""}
-			for _, version := range versions(s, j) {
+			known := versions(s, j)
+			for i, version := range known {
 				answer.Versions = append(answer.Versions, summarize(s, version).job(q.options.Region))
+				if diffs && i > 0 {
+					answer.Diffs = append(answer.Diffs, jobdiff.Of(version, known[i-1]))
+				}
 			}
 			return answer, nil
 		}}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"testing"
 
+	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -40,8 +41,14 @@ func TestReferenceClient_JobStatus(t *testing.T) {
 	must.Eq(t, 100, *versions[0].TaskGroups[0].Count)
 	must.Eq(t, 1, *versions[1].TaskGroups[0].Count)
 	must.Eq(t, noon.UnixNano(), *versions[1].SubmitTime)
-	_, _, _, err = jobs.Versions("web", true, nil)
-	must.ErrorContains(t, err, "501 (this server does not compute differences")
+	versions, diffs, _, err := jobs.Versions("web", true, nil)
+	must.NoError(t, err)
+	must.Len(t, len(versions)-1, diffs, must.Sprint("the command reads one for each version but the first"))
+	must.Eq(t, "Edited", diffs[0].Type)
+	must.Eq(t, "Count", diffs[0].TaskGroups[0].Fields[0].Name)
+	must.Eq(t, "100", diffs[0].TaskGroups[0].Fields[0].New)
+	_, _, _, err = jobs.VersionsOpts("web", &api.VersionsOptions{Diffs: true, DiffVersion: new(uint64(0))}, nil)
+	must.ErrorContains(t, err, "501 (this server compares each version")
 	_, _, _, err = jobs.Versions("unknown", false, nil)
 	must.ErrorContains(t, err, "404 (job not found)")
 

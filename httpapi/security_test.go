@@ -92,7 +92,7 @@ func TestSecurity_ReadToken(t *testing.T) {
 	for e := range w.State().Evals() {
 		eval = string(e.ID)
 	}
-	queries := []string{"", "?related=true&all=true&resources=true&os=true&changes=", "?filter=" + url.QueryEscape(`ID != ""`)}
+	queries := []string{"", "?related=true&all=true&resources=true&os=true&diffs=true&changes=", "?filter=" + url.QueryEscape(`ID != ""`)}
 	var showsWriter []string
 	for _, name := range httpapi.RouteNames() {
 		method, path, _ := strings.Cut(name, " ")

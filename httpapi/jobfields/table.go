@@ -14,8 +14,8 @@ func requestFields() []Field {
 		notRead("Namespace", "the query string has it").named(""),
 		notRead("SecretID", "a header has it").named(""),
 		warned("PolicyOverride", "there are no policies").named(""),
-		warned("PreserveCounts", "the counts are those of the job").named(""),
-		warned("PreserveResources", "the resources are those of the job").named(""),
+		kept("PreserveCounts").named(""),
+		kept("PreserveResources").named(""),
 		warned("EvalPriority", "the priority of an evaluation is that of its job").named(""),
 	}
 }

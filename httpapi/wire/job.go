@@ -241,6 +241,10 @@ type JobRegisterRequest struct {
 	// that does not exist.
 	EnforceIndex   bool   `json:",omitempty"`
 	JobModifyIndex uint64 `json:",omitempty"`
+	// PreserveCounts and PreserveResources keep the counts of the registered job's groups, and the resources of
+	// its tasks.
+	PreserveCounts    bool `json:",omitempty"`
+	PreserveResources bool `json:",omitempty"`
 }
 
 // JobValidateRequest is the body of PUT /v1/validate/job.
@@ -261,8 +265,8 @@ type JobValidateResponse struct {
 // JobVersions answers GET /v1/job/{id}/versions.
 type JobVersions struct {
 	Versions []*Job
-	// Diffs is always nil.
-	Diffs []*Nothing
+	// Diffs compare each version with the next older one, so there is one less; nil if the request has no diffs.
+	Diffs []*JobDiff
 	// Index, LastContact and KnownLeader repeat the headers; LastContact is always zero.
 	Index       uint64
 	LastContact int64

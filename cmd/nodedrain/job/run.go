@@ -38,6 +38,8 @@ func Run() *cli.Command {
 		Args: "FILE", Connects: true, Run: f.run,
 		Options: cli.Options{
 			cli.Flag(&f.check, "check-index N", `Register the job only if its modify index is N, see "job plan". Zero means that the job does not exist. It needs cluster version 4.`),
+			cli.Flag(&f.counts, "preserve-counts", "Keep the counts of the registered job's groups."),
+			cli.Flag(&f.resources, "preserve-resources", "Keep the resources of the registered job's tasks."),
 			cli.Flag(&f.detach, "detach", "Do not wait for the scheduler."),
 		},
 	}
@@ -45,7 +47,9 @@ func Run() *cli.Command {
 
 // runFlags are its flags.
 type runFlags struct {
-	detach bool
+	detach    bool
+	counts    bool
+	resources bool
 	// check is the JobModifyIndex that the registered job must have, or empty.
 	check string
 }
@@ -57,6 +61,14 @@ func (f *runFlags) run(c *cli.Call) error {
 	}
 	if f.check != "" {
 		if body, err = enforcing(body, f.check); err != nil {
+			return err
+		}
+	}
+	for key, is := range map[string]bool{"PreserveCounts": f.counts, "PreserveResources": f.resources} {
+		if !is {
+			continue
+		}
+		if body, err = with(body, map[string]json.RawMessage{key: json.RawMessage("true")}); err != nil {
 			return err
 		}
 	}
