@@ -52,6 +52,9 @@ func jobNumbers() map[string]jobNumber {
 		"MigrateStrategy.MaxParallel":         group("Migrate.MaxParallel", 0, 1_000_000),
 		"MigrateStrategy.MinHealthyTime":      group("Migrate.MinHealthyTime", 0, year),
 		"MigrateStrategy.HealthyDeadline":     job("Migrate.HealthyDeadline", 0, year),
+		"UpdateStrategy.MaxParallel":          group("Update.MaxParallel", 0, 1_000_000),
+		"UpdateStrategy.MinHealthyTime":       group("Update.MinHealthyTime", 0, year),
+		"UpdateStrategy.HealthyDeadline":      job("Update.HealthyDeadline", 0, year),
 		"RestartPolicy.Attempts":              group("RestartPolicy.Attempts", 0, 100_000),
 		"RestartPolicy.Interval":              task("RestartPolicy.Interval", int64(5*time.Second), year),
 		"RestartPolicy.Delay":                 task("RestartPolicy.Delay", 0, year),
@@ -91,7 +94,9 @@ func anyNumber() map[string]string {
 		"Job.CreateIndex":                   byServers,
 		"Job.ModifyIndex":                   byServers,
 		"Job.JobModifyIndex":                byServers,
-		"UpdateStrategy":                    "the servers do not read the block",
+		"UpdateStrategy.Canary":             "the servers do not read it",
+		"UpdateStrategy.ProgressDeadline":   "the servers do not read it",
+		"UpdateStrategy.Stagger":            "the servers do not read it",
 		"ReschedulePolicy":                  "the servers do not read the block",
 	}
 }

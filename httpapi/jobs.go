@@ -108,6 +108,11 @@ func registerJob(q *request) error {
 		return err
 	}
 	at := preserve(state, body, job)
+	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && job.NeededVersion() >= cluster.VersionOfRollouts {
+		job = job.At(cluster.VersionOfConfirmation)
+		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: update blocks have no effect yet; "+
+			"register the job again after the upgrade", v))
+	}
 	if v := state.ClusterVersion(); v < cluster.VersionOfConfirmation && job.NeededVersion() >= cluster.VersionOfConfirmation {
 		job = job.At(cluster.VersionOfVolumes)
 		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: Replace and Reconcile of Disconnect have no effect yet; "+

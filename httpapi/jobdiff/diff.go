@@ -44,6 +44,7 @@ func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDif
 	was, is := orNone(before), orNone(after)
 	d.Objects = appendObject(d.Objects, "EphemeralDisk", before, after, diskFields)
 	d.Objects = appendObject(d.Objects, "Migrate", was.Migrate, is.Migrate, migrateFields)
+	d.Objects = appendObject(d.Objects, "Update", was.Update, is.Update, updateFields)
 	d.Objects = appendObject(d.Objects, "RestartPolicy", was.RestartPolicy, is.RestartPolicy, restartFields)
 	d.Fields = append(d.Fields, diffMaps("Meta", was.Meta, is.Meta)...)
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
@@ -253,6 +254,12 @@ func diskFields(g *cluster.TaskGroup) []field {
 	disk := g.EphemeralDisk
 	return []field{
 		{"Migrate", strconv.FormatBool(disk.Migrate)}, {"SizeMB", strconv.FormatInt(disk.SizeMB, 10)}, {"Sticky", strconv.FormatBool(disk.Sticky)},
+	}
+}
+
+func updateFields(u *cluster.UpdateStrategy) []field {
+	return []field{
+		{"HealthyDeadline", u.HealthyDeadline.String()}, {"MaxParallel", strconv.Itoa(u.MaxParallel)}, {"MinHealthyTime", u.MinHealthyTime.String()},
 	}
 }
 

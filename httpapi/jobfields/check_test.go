@@ -25,11 +25,11 @@ func TestCheck(t *testing.T) {
 	}{
 		"nothing": {body: `{"Job":null}`},
 		"a job that the reference's client has filled in": {body: ofGroup(
-			`"Update":{"Stagger":30000000000,"MaxParallel":1,"HealthCheck":"checks","MinHealthyTime":"10s","HealthyDeadline":300000000000,"ProgressDeadline":600000000000,"Canary":0,"AutoRevert":false},` +
+			`"Update":{"Stagger":30000000000,"MaxParallel":1,"HealthCheck":"checks","MinHealthyTime":10000000000,"HealthyDeadline":300000000000,"ProgressDeadline":600000000000,"Canary":0,"AutoRevert":false},` +
 				`"ReschedulePolicy":{"Attempts":0,"Interval":0,"Delay":30000000000,"DelayFunction":"exponential","MaxDelay":3600000000000,"Unlimited":true},"Services":null,"Affinities":[]`)},
 		"an update with canaries": {
 			body:     ofGroup(`"Update":{"Canary":1}`),
-			warnings: []string{`group "web": update.canary is not supported and has no effect: a new version of a job does not replace running allocations`},
+			warnings: []string{`group "web": update.canary is not supported and has no effect: the rollout runs without canaries`},
 		},
 		// L2 of the review: work that must run at most once ran eleven times, without a word.
 		"no rescheduling": {

@@ -72,7 +72,6 @@ const (
 	noConsul      = "the servers and the clients do not use Consul"
 	noVault       = "the servers and the clients do not use Vault"
 	noServices    = "the servers have no catalogue of services, and nothing runs checks: the states of the tasks decide about health"
-	noVersions    = "a new version of a job does not replace running allocations"
 	noIdentity    = "the servers sign no identities"
 	noScaling     = "the count of a group is that of the job"
 	hostNetwork   = "tasks use the network of their host"
@@ -101,20 +100,21 @@ func constraints(below string) rows {
 	}
 }
 
-// updates silently accepts the default of the reference, and the empty block, which the servers answer.
+// updates silently accepts the defaults of the reference, and the empty block, which the servers answer.
 func updates(below string) rows {
 	at := below + "Update"
+	const stops = "a rollout stops at an unhealthy allocation, until it has recovered or a newer version has come"
 	return rows{
 		block(at),
-		warned(at+".Stagger", noVersions).silent(`0`, `30000000000`),
-		warned(at+".MaxParallel", noVersions).silent(`0`, `1`),
+		warned(at+".Stagger", "a rollout continues as soon as the replacements are healthy").silent(`0`, `30000000000`),
+		kept(at + ".MaxParallel").remark("0 is all at once; batch and sysbatch jobs are always replaced at once"),
 		refused(at+".HealthCheck", "the states of the tasks decide about health; write task_states").silent(`""`, `"checks"`, `"task_states"`),
-		warned(at+".MinHealthyTime", noVersions).silent(`0`, `10000000000`),
-		warned(at+".HealthyDeadline", noVersions).silent(`0`, `300000000000`),
-		warned(at+".ProgressDeadline", noVersions).silent(`0`, `600000000000`),
-		warned(at+".Canary", noVersions),
-		warned(at+".AutoRevert", noVersions),
-		warned(at+".AutoPromote", noVersions),
+		kept(at + ".MinHealthyTime").duration(),
+		kept(at + ".HealthyDeadline").duration(),
+		warned(at+".ProgressDeadline", stops).silent(`0`, `600000000000`),
+		warned(at+".Canary", "the rollout runs without canaries"),
+		warned(at+".AutoRevert", stops),
+		warned(at+".AutoPromote", "the rollout runs without canaries"),
 	}
 }
 

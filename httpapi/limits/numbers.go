@@ -34,7 +34,7 @@ const (
 // Numbers returns an error that names the numbers of the job that are outside their ranges. A nil
 // number has a default, and is in its range. docs/api.md has the same ranges.
 func Numbers(w *wire.Job) error {
-	errs := checkMigrate("job", w.Migrate)
+	errs := append(checkMigrate("job", w.Migrate), checkUpdate("job", w.Update)...)
 	errs = append(errs, checkRange("job", "Priority", w.Priority, 0, 100))
 	for i, g := range w.TaskGroups {
 		if g != nil {
@@ -61,7 +61,7 @@ func checkGroupNumbers(place string, w *wire.TaskGroup) []error {
 	if d := w.EphemeralDisk; d != nil {
 		errs = append(errs, checkRange(place, "EphemeralDisk.SizeMB", d.SizeMB, 0, maxDiskMB))
 	}
-	errs = slices.Concat(errs, checkMigrate(place, w.Migrate), checkRestarts(place, w.RestartPolicy))
+	errs = slices.Concat(errs, checkMigrate(place, w.Migrate), checkUpdate(place, w.Update), checkRestarts(place, w.RestartPolicy))
 	for i, t := range w.Tasks {
 		if t != nil {
 			errs = append(errs, checkTaskNumbers(place+", "+placeOf("task", t.Name, i), t)...)
@@ -102,6 +102,16 @@ func checkTaskNumbers(place string, w *wire.Task) []error {
 		}
 	}
 	return errs
+}
+
+func checkUpdate(place string, w *wire.UpdateStrategy) []error {
+	if w == nil {
+		return nil
+	}
+	return []error{
+		checkRange(place, "Update.MaxParallel", w.MaxParallel, 0, cluster.MaxJobCount),
+		checkDuration(place, "Update.MinHealthyTime", w.MinHealthyTime), checkDuration(place, "Update.HealthyDeadline", w.HealthyDeadline),
+	}
 }
 
 func checkMigrate(place string, w *wire.MigrateStrategy) []error {

@@ -321,8 +321,8 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 			Sticky: new(g.EphemeralDisk.Sticky), Migrate: new(g.EphemeralDisk.Migrate), SizeMB: new(g.EphemeralDisk.SizeMB),
 		},
 	}
-	if job == cluster.JobService || job == cluster.JobSystem {
-		w.Update = noUpdate()
+	if g.Update != nil || job == cluster.JobService || job == cluster.JobSystem {
+		w.Update = newUpdate(g.UpdateOf())
 	}
 	if !job.EveryNode() {
 		w.ReschedulePolicy = rescheduling()

@@ -6,30 +6,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// UpdateStrategy is how a new version of a job replaces the allocations of the older one. The servers do not
-// replace them, and do not keep the block: a registration may have anything in its place. In an answer every field is zero, which is the empty block of the compatible API.
-type UpdateStrategy struct {
-	Stagger          *time.Duration
-	MaxParallel      *int
-	HealthCheck      *string
-	MinHealthyTime   *time.Duration
-	HealthyDeadline  *time.Duration
-	ProgressDeadline *time.Duration
-	Canary           *int
-	AutoRevert       *bool
-	AutoPromote      *bool
-}
-
-// UnmarshalJSON ignores the block.
-func (*UpdateStrategy) UnmarshalJSON([]byte) error { return nil }
-
-func noUpdate() *UpdateStrategy {
-	return &UpdateStrategy{
-		Stagger: new(time.Duration(0)), MaxParallel: new(0), HealthCheck: new(""), MinHealthyTime: new(time.Duration(0)),
-		HealthyDeadline: new(time.Duration(0)), ProgressDeadline: new(time.Duration(0)), Canary: new(0), AutoRevert: new(false), AutoPromote: new(false),
-	}
-}
-
 // ReschedulePolicy is how often and after which time the scheduler replaces allocations that failed. The
 // servers do not keep the block: a registration may have anything in its place. In an answer it is what the
 // scheduler does with every job.
