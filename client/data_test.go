@@ -288,7 +288,7 @@ func TestData_fullDisk(t *testing.T) {
 }
 
 // The disk has no room for the data: ended allocations are removed, and the copy begins again. If that does not help, or
-// they cannot be removed, the data is given up. Bug: it was given up beside folders that nobody needed.
+// they cannot be removed, the data is given up. Bug: it was given up beside folders of no use.
 func TestData_noRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		ended  int

@@ -122,6 +122,17 @@ func (u *UpdateStrategy) copy() *UpdateStrategy {
 	return &c
 }
 
+// GroupRollout is a rollout that has not ended.
+type GroupRollout struct {
+	Group string
+	// Outdated is how many allocations the newer version still has to replace.
+	Outdated int
+	// Unhealthy is the allocation of the new version at which the rollout has stopped, or empty.
+	Unhealthy AllocID
+	// Why is why the next outdated allocation is not replaced now. It is empty if nothing prevents that.
+	Why string
+}
+
 // Pace is the group's budget in numbers: how many healthy allocations it needs,
 // and how many of them may be down for drains.
 type Pace struct {

@@ -249,6 +249,8 @@ type Planner interface {
 	// GivenUp returns the ended allocations of the job whose slots stay empty in the state of this server,
 	// because too many in a row have failed, by id.
 	GivenUp(cluster.JobKey) []cluster.AllocID
+	// Rollouts returns the rollouts of the job that have not ended in the state of this server.
+	Rollouts(cluster.JobKey) []cluster.GroupRollout
 }
 
 // SavedSnapshot is a file with the state.

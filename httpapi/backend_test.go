@@ -282,6 +282,10 @@ func (w planner) PlanJob(_ context.Context, j *cluster.Job, most int) (*cluster.
 	return scheduler.Preview(state.WorkView(), j, w.Now(), most), state, nil
 }
 
+func (w planner) Rollouts(k cluster.JobKey) []cluster.GroupRollout {
+	return scheduler.Rollouts(w.State().WorkView(), k)
+}
+
 func (w planner) GivenUp(k cluster.JobKey) []cluster.AllocID {
 	return scheduler.GivenUp(w.State().WorkView(), k)
 }

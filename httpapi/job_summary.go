@@ -160,6 +160,21 @@ func givenUp(q *request, s State, j *cluster.Job) map[string]wire.GroupGivenUp {
 	return groups
 }
 
+// rollouts returns the rollouts of the job that have not ended, or nil.
+func rollouts(q *request, j *cluster.Job) map[string]wire.GroupRollout {
+	if q.backend.Planner == nil {
+		return nil
+	}
+	var groups map[string]wire.GroupRollout
+	for _, r := range q.backend.Planner.Rollouts(j.Key()) {
+		if groups == nil {
+			groups = make(map[string]wire.GroupRollout)
+		}
+		groups[r.Group] = wire.GroupRollout{Outdated: r.Outdated, UnhealthyAllocID: string(r.Unhealthy), Why: r.Why}
+	}
+	return groups
+}
+
 // lastFailure returns the newest event that describes how a failed task of the allocation failed. If the client
 // has reported none, the task is empty, and the message is the description of the allocation by its client.
 func lastFailure(a *cluster.Allocation) (task string, last cluster.TaskEvent) {

@@ -74,9 +74,9 @@
 //
 // # What it is not
 //
-// It has no deployments: an edited job moves nothing that runs, and an allocation
-// gets the new version when it is next placed; canaries are kept but never created
-// nor promoted. It does not preempt: priority is only the order of the queue. It
+// It has no deployments: a new version of a job replaces what runs at the pace of
+// its update block, as the rows show it (see rollout); canaries are kept but never
+// created nor promoted. It does not preempt: priority is only the order of the queue. It
 // has no affinities beyond those of devices, no spread beyond the rule above, and
 // no networks or ports. It has no delay before a failed allocation is replaced,
 // only a bound on how often. It deletes nothing that has ended: [Needs] returns why

@@ -200,3 +200,39 @@ func hasOutdated(v jobView, k cluster.JobKey) bool {
 	}
 	return false
 }
+
+// Rollouts returns the rollouts of a job, in the order of its groups.
+func Rollouts(v View, k cluster.JobKey) (all []cluster.GroupRollout) {
+	job := jobView{view: v, job: v.Job(k)}
+	if !hasOutdated(job, k) {
+		return nil
+	}
+	for _, g := range job.job.TaskGroups {
+		var allocs []*cluster.Allocation
+		for a := range v.UnconcludedAllocs(k) {
+			if a.TaskGroup == g.Name && job.group(a) != nil {
+				allocs = append(allocs, a)
+			}
+		}
+		r, one := rolloutOf(job, g, allocs, nil), cluster.GroupRollout{Group: g.Name}
+		var next *cluster.Allocation
+		for _, a := range allocs {
+			if a.Leaving() || a.ClientTerminal() || !isOutdated(job, g, a) {
+				continue
+			}
+			one.Outdated++
+			if next == nil || worth(a) < worth(next) {
+				next = a
+			}
+		}
+		if next == nil {
+			continue
+		}
+		if r.most > 0 && r.sick != nil {
+			one.Unhealthy = r.sick.ID
+		}
+		one.Why = r.refusal(job, next)
+		all = append(all, one)
+	}
+	return all
+}

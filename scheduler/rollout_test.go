@@ -139,12 +139,15 @@ func TestRollout_stopsAtAnUnhealthyAllocation(t *testing.T) {
 	c.settle()
 	_, others, healthy := countVersions(c, job)
 	must.Eq(t, []int{2, 3}, []int{others, healthy})
+	must.Eq(t, []cluster.GroupRollout{{Group: "g", Outdated: 2, Unhealthy: fresh[0].ID, Why: "allocation " + string(fresh[0].ID) + " of the new version is unhealthy"}},
+		scheduler.Rollouts(c.view().WorkView(), job))
 
 	c.now = c.now.Add(time.Second)
 	c.report(c.statusReport(c.alloc(fresh[0].ID), cluster.ClientRunning)) // it has recovered
 	c.settle()
 	_, others, _ = countVersions(c, job)
 	must.Eq(t, 0, others)
+	must.SliceEmpty(t, scheduler.Rollouts(c.view().WorkView(), job))
 }
 
 // Unhealthy allocations of the older version are replaced first, also if the group is below its budget.

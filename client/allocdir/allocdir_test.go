@@ -275,7 +275,7 @@ func TestRemove_FullDisk(t *testing.T) {
 	must.NoError(t, f.Build("a", tasks))
 }
 
-// What is mounted on a folder of a task is not deleted, whatever the name of the folder.
+// What is mounted on a folder of a task is not deleted.
 func TestRemove_MountedTask(t *testing.T) {
 	t.Parallel()
 	f := open(t)

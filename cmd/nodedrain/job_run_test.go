@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path"
 	"strings"
 	"testing"
 
@@ -47,21 +46,20 @@ func withoutSpace(text string) string {
 	return strings.Join(strings.Fields(text), "")
 }
 
-// "job run" prints what the evaluation leaves as it is: slots that the scheduler does not fill any more, and
-// allocations with an older version of the job. Regression: it printed only that the evaluation was complete,
+// "job run" prints what the evaluation leaves: slots that the scheduler does not fill any more, and rollouts. Regression: it printed only that the evaluation was complete,
 // and exited with 0.
 func TestJobRun_leftAsItIs(t *testing.T) {
 	t.Parallel()
-	summary, allocs := `{"JobID": "shop"}`, `[]`
+	summary := `{"JobID": "shop"}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v1/jobs":
 			_, _ = io.WriteString(w, `{"EvalID": "e1"}`)
 		case "/v1/evaluation/e1":
 			_, _ = io.WriteString(w, `{"ID": "e1", "Namespace": "shops", "JobID": "shop", "Status": "complete"}`)
-		case "/v1/job/shop/summary", "/v1/job/shop/allocations", "/v1/job/shop":
+		case "/v1/job/shop/summary":
 			must.Eq(t, "shops", r.URL.Query().Get("namespace"))
-			_, _ = io.WriteString(w, map[string]string{"summary": summary, "allocations": allocs, "shop": `{"ID": "shop", "Version": 2}`}[path.Base(r.URL.Path)])
+			_, _ = io.WriteString(w, summary)
 		default:
 			http.NotFound(w, r)
 		}
@@ -81,13 +79,8 @@ func TestJobRun_leftAsItIs(t *testing.T) {
 	must.StrContains(t, out, "Evaluation e1 is complete\n\nGroup \"web\": 1 slot stays empty, because too many allocations in a row failed\n")
 	must.StrContains(t, out, "To fill the slot: change the group's tasks or disk, then nodedrain job run FILE\n")
 
-	// Allocations that run keep their version.
-	summary, allocs = `{"JobID": "shop"}`, `[
-		{"ID": "a1", "ClientStatus": "running", "DesiredStatus": "run", "JobVersion": 1},
-		{"ID": "a2", "ClientStatus": "running", "DesiredStatus": "run", "JobVersion": 2},
-		{"ID": "a3", "ClientStatus": "running", "DesiredStatus": "stop", "JobVersion": 1},
-		{"ID": "a4", "ClientStatus": "complete", "DesiredStatus": "run", "JobVersion": 0}]`
+	summary = `{"JobID": "shop", "Rollouts": {"web": {"Outdated": 2, "Why": "1 of group web are replaced, and max_parallel of its update is 1"}}}`
 	code, out = register()
 	must.Zero(t, code)
-	must.StrContains(t, out, "\n1 running allocation has an older version of the job. It stays until the allocation is placed again, as after nodedrain alloc stop ALLOC\n")
+	must.StrContains(t, out, "\nGroup \"web\": the new version has still to replace 2 allocations\n  * It waits: 1 of group web are replaced")
 }

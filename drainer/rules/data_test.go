@@ -181,7 +181,7 @@ func TestDataNotCopied(t *testing.T) {
 			a.DataOut, a.ClientStatus = nil, cluster.ClientRunning
 		}, true},
 		"job stopped": {func(w *fixture.Cluster, _ *cluster.Allocation) { w.Jobs[0].Stop = true }, false},
-		// Bug: data that nobody needs any more counted, unlike that of a stopped job.
+		// Bug: data of no use counted, unlike that of a stopped job.
 		"count 0":      {func(w *fixture.Cluster, _ *cluster.Allocation) { w.TaskGroup().Count = 0 }, false},
 		"disk dropped": {func(w *fixture.Cluster, _ *cluster.Allocation) { w.TaskGroup().EphemeralDisk.Migrate = false }, false},
 		"not marked, and on its way": {func(_ *fixture.Cluster, a *cluster.Allocation) {

@@ -191,6 +191,8 @@ type JobSummary struct {
 	// GivenUp are the groups with slots that stay empty because too many allocations in a row have failed,
 	// by name.
 	GivenUp map[string]GroupGivenUp `json:",omitempty"`
+	// Rollouts are the groups with allocations that a newer version of the job has still to replace, by name.
+	Rollouts map[string]GroupRollout `json:",omitempty"`
 	// ControllerCalls are the calls of controllers for volumes of the job that fail.
 	ControllerCalls []ControllerCall `json:",omitempty"`
 }

@@ -64,6 +64,11 @@ func (p planner) GivenUp(k cluster.JobKey) []cluster.AllocID {
 	return scheduler.GivenUp(p.server.Store().Snapshot().WorkView(), k)
 }
 
+// Rollouts returns the rollouts of a job that have not ended.
+func (p planner) Rollouts(k cluster.JobKey) []cluster.GroupRollout {
+	return scheduler.Rollouts(p.server.Store().Snapshot().WorkView(), k)
+}
+
 // Consistent waits until the state contains every acknowledged write.
 func (r reader) Consistent(ctx context.Context) error {
 	return server.Classify(r.server.Consistent(ctx))

@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
@@ -310,12 +311,12 @@ func (w *evalJudge) continues(before, after *cluster.Allocation) bool {
 	if was || !is || !opinion.Live(before) || opinion.Stopping(before) || job == nil || job.Stop || w.e.Before.ClusterVersion() < cluster.VersionOfRollouts {
 		return false
 	}
-	for a := range w.e.Before.AllocsByJob(job.Key()) {
+	for a := range w.e.Before.AllocsByJob(groupOf(after).Job) {
 		if a.Job == nil || a.Job.Type != job.Type || !opinion.Live(a) || opinion.Leaving(a) || opinion.Canary(a) {
 			continue
 		}
 		old, present := groupIn(a.Job, a.TaskGroup), groupIn(job, a.TaskGroup)
-		if old != nil && present != nil && !slices.EqualFunc(old.Tasks, present.Tasks, (*cluster.Task).Equal) {
+		if old != nil && present != nil && !reflect.DeepEqual(old.Tasks, present.Tasks) {
 			return true
 		}
 	}

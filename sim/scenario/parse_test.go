@@ -111,7 +111,7 @@ func TestParse_Errors(t *testing.T) {
 		"at 5s edit web[0] count=1":                    `"web[0]" is neither a job nor a group`,
 		"at 5s edit web remove":                        `remove and rename need one group: write job.group`,
 		"at 5s edit shop.api remove rename=x":          `remove and rename exclude each other`,
-		"at 5s edit shop.api remove count=1":           `remove excludes count and max-parallel`,
+		"at 5s edit shop.api remove count=1":           `remove excludes count, max-parallel and version`,
 		"at 5s fail web":                               `"web" is not one allocation: write web[0]`,
 		"at 5s fail web[0]@n9":                         `there is no node n9`,
 		"at 5s node n1 daun":                           `unknown change "daun", did you mean "down"?`,

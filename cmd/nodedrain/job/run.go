@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/eval"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
@@ -85,45 +83,18 @@ func (f *runFlags) run(c *cli.Call) error {
 	if e == nil {
 		return err
 	}
-	return cmp.Or(olderVersions(c, e), emptySlots(c, e), err)
+	return cmp.Or(leftToDo(c, e), err)
 }
 
-// olderVersions prints how many allocations of an evaluated job continue with an older version of it.
-func olderVersions(c *cli.Call, e *wire.Evaluation) error {
-	in := client.Query{Namespace: e.Namespace}
-	job, _, err := c.API.Job(c.Ctx, e.JobID, in)
-	if err != nil {
-		return cli.Errorf("Error querying job: %v", err)
-	}
-	allocs, _, err := c.API.JobAllocations(c.Ctx, e.JobID, in)
-	if err != nil {
-		return cli.Errorf("Error querying job: %v", err)
-	}
-	older := 0
-	for _, a := range allocs {
-		if !alloc.EndedAlloc(a) && a.DesiredStatus == string(cluster.DesiredRun) && a.JobVersion < *job.Version {
-			older++
-		}
-	}
-	if older > 0 {
-		have := "have"
-		if older == 1 {
-			have = "has"
-		}
-		fmt.Fprintf(c.Out, "%s %s an older version of the job. It stays until the allocation is placed again, as after nodedrain alloc stop ALLOC\n",
-			cli.Count(older, "running allocation"), have)
-	}
-	return nil
-}
-
-// emptySlots prints the slots of an evaluated job that the scheduler does not fill any more. The
-// evaluation itself is complete then. The error is [exitNotPlaced] if there are any.
-func emptySlots(c *cli.Call, e *wire.Evaluation) error {
+// leftToDo prints the rollouts of an evaluated job, and its slots that the scheduler does not fill any more. The
+// evaluation itself is complete then. The error is [exitNotPlaced] if there are such slots.
+func leftToDo(c *cli.Call, e *wire.Evaluation) error {
 	sum, _, err := c.API.JobSummary(c.Ctx, e.JobID, client.Query{Namespace: e.Namespace})
-	switch {
-	case err != nil:
+	if err != nil {
 		return cli.Errorf("Error querying job: %v", err)
-	case len(sum.GivenUp) == 0:
+	}
+	printRollouts(c.Out, sum, false)
+	if len(sum.GivenUp) == 0 {
 		return nil
 	}
 	printGivenUp(c.Out, sum, false)

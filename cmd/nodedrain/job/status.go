@@ -88,6 +88,7 @@ func show(c *cli.Call, f *cli.StatusFlags, job *wire.Job) error {
 		}
 	}
 	printGivenUp(c.Out, summary, f.Verbose)
+	printRollouts(c.Out, summary, f.Verbose)
 	volume.PrintControllerCalls(&c.Base, summary.ControllerCalls, f.Verbose)
 	if !f.All {
 		allocs = slices.DeleteFunc(allocs, alloc.EndedAlloc)
@@ -152,6 +153,22 @@ func printGivenUp(out io.Writer, sum *wire.JobSummary, verbose bool) {
 			fmt.Sprintf("If the cause was outside the job: nodedrain job stop -purge %s, then nodedrain job run FILE", sum.JobID),
 		} {
 			fmt.Fprintf(out, "  * %s\n", cli.SingleLine(line))
+		}
+	}
+}
+
+// printRollouts prints how many allocations of a job have an older version, and why they stay.
+func printRollouts(out io.Writer, sum *wire.JobSummary, verbose bool) {
+	for _, name := range slices.Sorted(maps.Keys(sum.Rollouts)) {
+		r := sum.Rollouts[name]
+		fmt.Fprintf(out, "\nGroup %q: the new version has still to replace %s\n", name, cli.Count(r.Outdated, "allocation"))
+		switch {
+		case r.UnhealthyAllocID != "":
+			id := cli.ShortID(r.UnhealthyAllocID, verbose)
+			fmt.Fprintf(out, "  * The rollout has stopped: allocation %s of the new version is unhealthy\n", id)
+			fmt.Fprintf(out, "  * It continues when this allocation has recovered, or with a newer version. See: nodedrain alloc status %s\n", id)
+		case r.Why != "":
+			fmt.Fprintf(out, "  * It waits: %s\n", cli.SingleLine(r.Why))
 		}
 	}
 }

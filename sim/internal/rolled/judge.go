@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
@@ -18,6 +19,9 @@ const maxViolations = 100
 
 // stopped is the description of an allocation that a rollout stops.
 const stopped = "alloc is being updated due to job update"
+
+// mostFailures is after how many failures in a row the scheduler places no replacement.
+const mostFailures = 10
 
 // firstVersion is the cluster version from which on jobs roll out.
 const firstVersion = 9
@@ -139,7 +143,7 @@ func read(s *statestore.Snapshot, job *cluster.Job, name string) *group {
 			continue
 		}
 		if !opinion.Live(a) {
-			if a.NextAllocation == "" && !g.outdated(a) {
+			if a.NextAllocation == "" && !opinion.Stopping(a) && !g.outdated(a) && placement.Rescheduled(s, a, g.spec) >= mostFailures {
 				g.sick = a // it has failed too often
 			}
 			continue

@@ -72,3 +72,40 @@ func noUpdate() *UpdateStrategy {
 		HealthyDeadline: new(time.Duration(0)), ProgressDeadline: new(time.Duration(0)), Canary: new(0), AutoRevert: new(false), AutoPromote: new(false),
 	}
 }
+
+// GroupRollout is a rollout of a group that has not ended. Ours.
+type GroupRollout struct {
+	// Outdated is how many allocations the newer version of the job has still to replace.
+	Outdated int
+	// UnhealthyAllocID is the allocation of the new version at which the rollout has stopped, or empty.
+	UnhealthyAllocID string `json:",omitempty"`
+	// Why is why the next one is not replaced now, or empty.
+	Why string `json:",omitempty"`
+}
+
+// ReschedulePolicy is how often and after which time the scheduler replaces allocations that failed. The
+// servers do not keep the block: a registration may have anything in its place. In an answer it is what the
+// scheduler does with every job.
+type ReschedulePolicy struct {
+	Attempts      *int
+	Interval      *time.Duration
+	Delay         *time.Duration
+	DelayFunction *string
+	MaxDelay      *time.Duration
+	Unlimited     *bool
+}
+
+// UnmarshalJSON ignores the block.
+func (*ReschedulePolicy) UnmarshalJSON([]byte) error { return nil }
+
+// rescheduleInterval is the longest duration of a job: the scheduler counts failures in a row, however long
+// ago they were.
+const rescheduleInterval = 365 * 24 * time.Hour
+
+// rescheduling replaces at once, until a number of replacements in a row have failed.
+func rescheduling() *ReschedulePolicy {
+	return &ReschedulePolicy{
+		Attempts: new(cluster.MaxReschedules), Interval: new(rescheduleInterval), Delay: new(time.Duration(0)),
+		DelayFunction: new("constant"), MaxDelay: new(time.Duration(0)), Unlimited: new(false),
+	}
+}
