@@ -114,6 +114,9 @@ func (c *copier) once(last bool) error {
 	if err := readAll(c.view[0], c.buffer[:c.n]); err != nil {
 		return err
 	}
+	if c.log.idle() {
+		c.wait = patience // after Put the log is never idle at once
+	}
 	c.log.Put(c.buffer[:c.n])
 	if err := c.await(); err != nil {
 		return err
@@ -139,7 +142,6 @@ func (c *copier) await() error {
 			return nil
 		}
 	}
-	c.wait = patience
 	return nil
 }
 

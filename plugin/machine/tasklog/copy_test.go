@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shoenig/test/must"
@@ -146,4 +147,59 @@ func TestLog_CopyLeavesBytesInThePipeDuringTheWrite(t *testing.T) {
 	must.Eq(t, len("a line\n"), <-held)
 	must.NoError(t, l.Close(t.Context()))
 	must.Eq(t, "a line\n", content(t, dir, "a"))
+}
+
+// After a time in which the disk was slow, bytes again stay in the pipe until they have reached the file. Bug:
+// the copy never waited for the disk again, so the death of its process lost lines. (NP-T6)
+func TestLog_CopyWaitsAgainAfterASlowDisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newTroubled(t, tasklog.Limits{})
+		r, w, err := os.Pipe()
+		must.NoError(t, err)
+		defer r.Close()
+		defer w.Close()
+		once, end, err := d.CopyPieces(r)
+		must.NoError(t, err)
+		defer end()
+		for range 3 {
+			release := d.hold()
+			_, err = io.WriteString(w, strings.Repeat(strings.Repeat("x", 1023)+"\n", 48))
+			must.NoError(t, err)
+			for range 3 {
+				must.NoError(t, once()) // the pipe is more than half full, so its bytes leave it
+			}
+			must.Zero(t, inPipe(t, r))
+			release()
+			synctest.Wait() // the log has caught up
+
+			release = d.hold()
+			_, err = io.WriteString(w, "a line\n")
+			must.NoError(t, err)
+			copied := make(chan error, 1)
+			go func() { copied <- once() }()
+			time.Sleep(time.Minute)
+			must.Eq(t, len("a line\n"), inPipe(t, r))
+			release()
+			must.NoError(t, <-copied)
+			must.Zero(t, inPipe(t, r))
+		}
+		must.NoError(t, d.Close(t.Context()))
+		lines, _ := d.Dropped()
+		must.Zero(t, lines)
+	})
+}
+
+// hold makes writes to the disk wait until the function that it returns is called.
+func (d *troubled) hold() (release func()) {
+	hang := make(chan struct{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hang = hang
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.hang = nil
+		close(hang)
+	}
 }

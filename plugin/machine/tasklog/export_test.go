@@ -3,6 +3,7 @@ package tasklog
 import (
 	"io"
 	"os"
+	"syscall"
 )
 
 // Folder is where a log lies, with functions that tests replace.
@@ -77,3 +78,17 @@ func (w watched) Close() error {
 
 // LineStart reports whether the next byte begins a line.
 func (w *Writer) LineStart() bool { return w.lineStart }
+
+// CopyPieces returns a function that copies a piece from a pipe with data to the log, as [Log.Copy] does.
+func (l *Log) CopyPieces(pipe *os.File) (once func() error, end func(), err error) {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return nil, nil, err
+	}
+	var view [2]int
+	if err := syscall.Pipe2(view[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
+		return nil, nil, err
+	}
+	c := newCopier(l, raw, view)
+	return func() error { return c.once(true) }, func() { _ = syscall.Close(view[0]); _ = syscall.Close(view[1]) }, nil
+}
