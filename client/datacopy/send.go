@@ -191,16 +191,15 @@ func (s *sender) entry(dir *os.Root, name, path string, depth int) error {
 			return s.header(h)
 		}
 		return s.file(dir, name, h, info)
-	case s.arrived(path):
-		return nil
-	case info.Mode()&fs.ModeSymlink != 0:
+	case info.Mode()&fs.ModeSymlink == 0:
+		s.skipped++ // before the position too: the receiver takes the number of the last stream
+	case !s.arrived(path):
 		if h.Linkname, err = dir.Readlink(name); err != nil {
 			return err
 		}
 		h.Typeflag = tar.TypeSymlink
 		return s.header(h)
 	}
-	s.skipped++
 	return nil
 }
 
