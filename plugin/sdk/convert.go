@@ -68,7 +68,7 @@ func fromNetwork(n *driver.Network) *pb.NetworkIsolationSpec {
 		return nil
 	}
 	spec := &pb.NetworkIsolationSpec{Mode: pb.NetworkIsolationSpec_NetworkIsolationMode(n.Mode), Path: n.Path, Labels: n.Labels}
-	if n.Hostname != "" {
+	if n.Hostname != "" || n.Address != "" {
 		spec.HostsConfig = &pb.HostsConfig{Hostname: n.Hostname, Address: n.Address}
 	}
 	return spec
