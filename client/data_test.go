@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -429,6 +430,100 @@ func TestData_nothingToKeep(t *testing.T) {
 	n.place(batch)
 	reaches(n, "b", cluster.ClientComplete, 2*time.Minute)
 	must.Nil(t, n.servers["b"].DataOut)
+}
+
+// Whether an ended allocation keeps its data depends on the type of its job and on how it ended. Only work that has
+// run to completion gets no replacement. Bug: no test had a batch job that fails.
+func TestData_keptByTypeAndEnd(t *testing.T) {
+	for _, c := range []struct {
+		kind cluster.JobType
+		end  string
+		kept bool
+	}{
+		{cluster.JobService, "stopped", true},
+		{cluster.JobService, "failed", true},
+		{cluster.JobBatch, "stopped", true},
+		{cluster.JobBatch, "failed", true},
+		{cluster.JobBatch, "completed", false},
+		{cluster.JobBatch, "stopped and failed", true},
+	} {
+		for _, migrate := range []bool{true, false} {
+			t.Run(fmt.Sprint(c.kind, " ", c.end, " migrate=", migrate), func(t *testing.T) {
+				n := newDisks(t)
+				status := cluster.ClientComplete
+				switch c.end {
+				case "failed":
+					status = cluster.ClientFailed
+					n.scripts["web"] = script{runs: []ending{{after: time.Minute, code: 1}}}
+				case "completed":
+					n.scripts["web"] = script{runs: []ending{{after: time.Minute}}}
+				case "stopped and failed":
+					n.scripts["web"] = script{stopCode: 1}
+				}
+				p := disk("p", "")
+				p.Job.Type = c.kind
+				p.Job.TaskGroups[0].EphemeralDisk.Migrate = migrate
+				n.place(p)
+				reaches(n, "p", cluster.ClientRunning, 5*time.Second)
+				if strings.HasPrefix(c.end, "stopped") {
+					n.stop("p")
+				}
+				reaches(n, "p", status, 10*time.Minute)
+				must.EqOp(t, c.kept && migrate, n.servers["p"].DataOut.Kept())
+			})
+		}
+	}
+}
+
+// slowly is a shell that makes the folders of an allocation slowly.
+type slowly struct {
+	*shell
+	builds cluster.AllocID
+}
+
+func (s *slowly) Build(a *cluster.Allocation, reply func(error)) {
+	if a.ID != s.builds {
+		s.shell.Build(a, reply)
+		return
+	}
+	s.later(time.Minute, func() func() { return func() { reply(nil) } })
+}
+
+// The allocation with the data ends, is over and may be discarded before its replacement can take the data. Bug: no
+// test had a replacement that is slower than the end.
+func TestData_replacementIsSlow(t *testing.T) {
+	for _, migrate := range []bool{true, false} {
+		for _, keep := range []int{0, -1, 1} {
+			t.Run(fmt.Sprint("migrate ", migrate, ", keep ", keep), func(t *testing.T) {
+				n := newNode(t)
+				n.version, n.keepEnded = cluster.VersionOfData, keep
+				n.wrap = func(s *shell) client.Shell { return &slowly{shell: s, builds: "r"} }
+				n.startCore()
+				on := func(id, previous cluster.AllocID) *cluster.Allocation {
+					a := disk(id, previous)
+					a.Job.TaskGroups[0].EphemeralDisk.Migrate = migrate
+					return a
+				}
+				n.place(on("p", ""))
+				reaches(n, "p", cluster.ClientRunning, time.Second)
+				n.stop("p")
+				n.place(on("r", "p"))
+				reaches(n, "p", cluster.ClientComplete, 10*time.Second)
+				for i := range 3 { // with keep 1, these would take the place of p
+					other := cluster.AllocID(fmt.Sprint("other", i))
+					n.place(allocation(other, mainTask("log")))
+					n.run(2 * time.Second)
+					ends(n, other, 5*time.Second)
+				}
+				dataIn(n, "r", cluster.DataWaiting)
+				must.EqOp(t, "p", n.data.content("p"))
+				reaches(n, "r", cluster.ClientRunning, time.Minute)
+				dataIn(n, "r", cluster.DataCopied)
+				must.EqOp(t, "p r", n.data.content("r"))
+				must.EqOp(t, 0, n.data.requests)
+			})
+		}
+	}
 }
 
 // The record of an ended allocation is lost: the servers get that its data is lost.

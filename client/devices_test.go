@@ -2,7 +2,9 @@ package client_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -263,6 +265,48 @@ func TestDevices_eachChangeIsPublished(t *testing.T) {
 			must.Len(t, published+1, n.published)
 			must.Eq(t, changed.groups(), n.published[published].Devices)
 			must.EqOp(t, changed.Ignored, n.published[published].DeviceProblems["toys"])
+		})
+	}
+}
+
+// An error of a device plugin is a report: a start that needs a device of it fails, whether the error comes before
+// or after the first devices, and before or after the placement. Bug: no test had an error as the first report.
+func TestDevices_errorIsAReport(t *testing.T) {
+	for _, events := range [][]string{
+		{"error", "place"}, {"place", "error"}, {"devices", "error", "place"}, {"devices", "place", "error"},
+		{"error", "devices", "error", "place"}, {"death", "error", "place"}, {"place", "death", "error"}, {"error", "death", "error", "place"},
+	} {
+		t.Run(fmt.Sprint(events), func(t *testing.T) {
+			n := newNode(t)
+			n.devices.mute = true
+			n.devices.last = []*cluster.DeviceGroup{{Kind: toy, Devices: []cluster.Device{{ID: "d1", Healthy: true}}}}
+			n.install("d1")
+			n.scripts["web"] = script{}
+			placed := false
+			for _, event := range events {
+				n.run(time.Second)
+				if placed && !slices.Contains(events, "devices") {
+					must.StrContains(t, n.waiting("a", "web"), "the device plugin toys")
+				}
+				switch event {
+				case "place":
+					n.place(withDevices(allocation("a", mainTask("web")), "web", "d1"))
+					placed = true
+				case "devices":
+					n.post()
+				case "death":
+					n.killDevicePlugin(n.devices.process.generation)
+				case "error":
+					n.core.Devices("toys", n.devices.process.generation, client.DeviceReport{Err: errors.New("broken")})
+				}
+			}
+			n.run(time.Second)
+			if slices.Equal(events, []string{"devices", "place", "error"}) {
+				must.Len(t, 1, n.live("web")) // it has started
+				return
+			}
+			must.StrContains(t, n.messages("a", "web"), "the device plugin does not report its devices: broken")
+			reaches(n, "a", cluster.ClientFailed, 10*time.Minute)
 		})
 	}
 }
