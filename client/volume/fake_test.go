@@ -54,6 +54,10 @@ type node struct {
 	fullDisk, diskFailed bool
 	// exclusive: the servers grant one claim at a time.
 	exclusive bool
+	// registered are the plugin and the external id of the volumes by the servers, and called those of the calls
+	// of the plugin.
+	registered storage.Claimed
+	called     []storage.Call
 
 	volumes *volume.Volumes
 	epoch   int
@@ -75,7 +79,7 @@ func newNode(t *testing.T, allocs ...cluster.AllocID) *node {
 	n := &node{
 		t: t, now: time.Hour, bootID: "boot-1", disk: map[cluster.VolumeKey]*volume.Record{}, stages: true, released: map[string]int{},
 		running: map[cluster.AllocID]bool{}, placed: map[cluster.AllocID][]storage.Request{},
-		faults: map[string][]drivers.Fault{}, takes: map[string]time.Duration{},
+		faults: map[string][]drivers.Fault{}, takes: map[string]time.Duration{}, registered: storage.Claimed{Plugin: "disks", ExternalID: "ext"},
 	}
 	n.machine = drivers.NewMachine(n)
 	n.storage = scripted.New(n.machine, n, scripted.Options{
@@ -98,7 +102,7 @@ func (n *node) claim(q storage.Request, reply func(storage.Claimed, error)) {
 			return
 		}
 	}
-	reply(storage.Claimed{Plugin: "disks", ExternalID: "ext-" + string(q.Volume.ID), Options: n.options, Secrets: map[string]string{"key": "secret"}}, nil)
+	reply(storage.Claimed{Plugin: n.registered.Plugin, ExternalID: n.registered.ExternalID + "-" + string(q.Volume.ID), Options: n.options, Secrets: map[string]string{"key": "secret"}}, nil)
 }
 
 // release is the answer of the servers to the end of a claim.
@@ -300,7 +304,7 @@ func (n *node) run(d time.Duration) {
 		}
 		wake := n.volumes.Step(n.now)
 		for _, c := range n.storage.Calls(n.judged) {
-			must.SliceEmpty(n.t, c.Wrong, must.Sprint(c.Step, " of ", c.Request.Volume))
+			must.SliceEmpty(n.t, c.Wrong, must.Sprint(c.Step, " of ", c.Request.Volume, ": ", c.Wrong))
 			n.judged++
 		}
 		for _, id := range slices.Sorted(maps.Keys(n.placed)) {
@@ -436,6 +440,7 @@ func (s *shell) Call(c storage.Call, reply func(storage.Result)) {
 	if !s.effect() {
 		return
 	}
+	n.called = append(n.called, c)
 	rec := n.disk[q.Volume]
 	must.NotNil(n.t, rec, must.Sprint(c.Verb, " without a record"))
 	step := scripted.StepOf(c.Verb)

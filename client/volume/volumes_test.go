@@ -83,6 +83,61 @@ func texts(waits []volume.Wait) []string {
 	return all
 }
 
+// A volume is registered again, with another plugin or another external id, while it is on the node. Each mount is
+// undone by the plugin that has made it, and a volume that is off the node takes what the servers have then. Bug: no
+// test registered a volume again.
+func TestVolumes_registeredAgain(t *testing.T) {
+	for name, again := range map[string]storage.Claimed{
+		"another plugin":      {Plugin: "other", ExternalID: "ext"},
+		"another external id": {Plugin: "disks", ExternalID: "new"},
+		"both":                {Plugin: "other", ExternalID: "new"},
+	} {
+		for when, meanwhile := range map[string]func(*node){
+			"mounted": func(*node) {},
+			"taken over": func(n *node) {
+				n.restarts(time.Second)
+				n.volumes.PluginUp("other", volume.Plugin{Stages: true})
+			},
+			"leaving": func(n *node) {
+				n.storage.MakeBusy(target("a", "data"), storage.Holder{PID: 17, Command: "tail"})
+				n.leaves("a", time.Second)
+			},
+		} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				n := newNode(t, "a")
+				n.volumes.PluginUp("other", volume.Plugin{Stages: true})
+				n.run(time.Second)
+				meanwhile(n)
+				n.registered = again
+				n.takes["claim"] = 10 * time.Second
+				n.mount("b", "data")
+				n.run(5 * time.Second)
+				n.stop("a") // both leave before the claim is answered, so the second one mounts nothing
+				n.stop("b")
+				n.run(10 * time.Second)
+				n.storage.Free(target("a", "data"))
+				n.takes["claim"] = 0
+				n.run(volume.DefaultMaxRetry)
+				must.True(t, n.volumes.Status("a").Off && n.volumes.Status("b").Off)
+				n.clean()
+				before := n.called
+				n.called = nil
+				n.mount("e", "data")
+				n.run(time.Second)
+				must.True(t, n.volumes.Status("e").Ready)
+
+				for _, c := range before {
+					must.Eq(t, "disks ext-data", string(c.Plugin)+" "+c.ExternalID, must.Sprint(c.Verb, " ", c.Request.Alloc))
+				}
+				must.SliceNotEmpty(t, n.called)
+				for _, c := range n.called {
+					must.Eq(t, string(again.Plugin)+" "+again.ExternalID+"-data", string(c.Plugin)+" "+c.ExternalID, must.Sprint(c.Verb))
+				}
+			})
+		}
+	}
+}
+
 // C10: a publish that is refused for good. The claim is released once, in its mode.
 func TestVolumes_refused(t *testing.T) {
 	n := newNode(t)

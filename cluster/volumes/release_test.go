@@ -92,3 +92,37 @@ func TestUnreachable(t *testing.T) {
 		must.False(t, strings.Contains(expiry.Why, "\n"))
 	}
 }
+
+// The time at which a claim is freed does not change while the node stays away: whatever the servers write about the
+// node, and when its row is deleted. Bug: no test had a disconnected node that becomes down.
+func TestUnreachable_theTimeStays(t *testing.T) {
+	t.Parallel()
+	job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
+		Name: "g", Tasks: []*cluster.Task{{Name: "t"}}, Disconnect: cluster.DisconnectStrategy{StopOnClientAfter: 10 * time.Minute},
+		Volumes: []cluster.VolumeRequest{{Name: "d", Source: "data"}},
+	}}}
+	job.Canonicalize()
+	claim := &cluster.VolumeClaim{Node: "n1", Mode: cluster.ClaimWrite, Capability: cluster.VolumeCapability{Access: cluster.SingleNodeWriter}}
+	for name, steps := range map[string][]cluster.NodeStatus{
+		"down":                           {cluster.NodeDown},
+		"disconnected":                   {cluster.NodeDisconnected},
+		"disconnected, then down":        {cluster.NodeDisconnected, cluster.NodeDown},
+		"down, disconnected, down again": {cluster.NodeDown, cluster.NodeDisconnected, cluster.NodeDown},
+	} {
+		alloc := &cluster.Allocation{ID: "a", Job: job, TaskGroup: "g", ClientStatus: cluster.ClientRunning}
+		node := &cluster.Node{ID: "n1", AwaySince: epoch, VolumeAllowance: 7 * time.Second}
+		var first time.Time
+		for i, step := range steps {
+			node.Status, node.StatusChangedAt = step, epoch.Add(time.Duration(i)*time.Hour)
+			if step == cluster.NodeDown {
+				alloc.ClientStatus = cluster.ClientLost
+			}
+			at := volumes.ExpiryOf(claim, alloc, node).At
+			must.False(t, at.IsZero(), must.Sprint(name))
+			if i == 0 {
+				first = at
+			}
+			must.Eq(t, first, at, must.Sprint(name, " ", i))
+		}
+	}
+}
