@@ -93,8 +93,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// The time at which a claim is freed does not change while the node stays away: whatever the servers write about the
-// node, and when its row is deleted. Bug: no test had a disconnected node that becomes down.
+// The time at which a claim is freed stays while the node is away, although the status of the node changes. Bug: no
+// test had a disconnected node that becomes down.
 func TestUnreachable_theTimeStays(t *testing.T) {
 	t.Parallel()
 	job := &cluster.Job{ID: "web", TaskGroups: []*cluster.TaskGroup{{
