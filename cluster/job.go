@@ -65,6 +65,23 @@ type Job struct {
 	JobModifyIndex uint64
 }
 
+// JobRegistration is how a job is registered.
+type JobRegistration struct {
+	// At, if not nil, is the JobModifyIndex that the registered job must have when the change is made, and zero
+	// for a job that must not exist.
+	At *uint64
+	// EvalPriority is the priority of the evaluation, or zero for that of the job.
+	EvalPriority int
+}
+
+// JobStop is how a job is stopped.
+type JobStop struct {
+	// Purge deletes the job, its evaluations and its ended allocations.
+	Purge bool
+	// EvalPriority is the priority of the evaluation, or zero for that of the job.
+	EvalPriority int
+}
+
 // DefaultJobPriority is the priority of a job that names none.
 const DefaultJobPriority = 50
 

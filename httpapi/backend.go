@@ -138,14 +138,13 @@ type Writer interface {
 	PurgeNode(context.Context, cluster.NodeID) (cluster.Written, error)
 	EvaluateNode(context.Context, cluster.NodeID) (cluster.Written, error)
 
-	// RegisterJob registers a job or its next version. If at is not nil, the registered job must have
-	// that JobModifyIndex when the change is made, and must not exist for zero. Otherwise the error
-	// wraps [cluster.ErrModifyIndex]. A registration of the same work makes no new version: see
-	// [cluster.Job.SameWork] and [cluster.Written.Unchanged].
-	RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (cluster.Written, error)
+	// RegisterJob registers a job or its next version. If the registered job does not have the index that r
+	// names, the error wraps [cluster.ErrModifyIndex]. A registration of the same work makes no new version:
+	// see [cluster.Job.SameWork] and [cluster.Written.Unchanged].
+	RegisterJob(ctx context.Context, j *cluster.Job, r cluster.JobRegistration) (cluster.Written, error)
 	EvaluateJob(context.Context, cluster.JobKey) (cluster.Written, error)
-	// StopJob stops a job, or with purge deletes it, its evaluations and its ended allocations.
-	StopJob(ctx context.Context, key cluster.JobKey, purge bool) (cluster.Written, error)
+	// StopJob stops a job, or deletes it.
+	StopJob(context.Context, cluster.JobKey, cluster.JobStop) (cluster.Written, error)
 
 	// StopAlloc stops an allocation, which is replaced. One that is leaving or has ended is only
 	// evaluated again.

@@ -266,6 +266,7 @@ func reads(w *fixture) (all []read) {
 		add("/v1/job/{id}", func(c *api.Client) (any, error) { return of(c.Jobs().Info(id, nil)) })
 		add("/v1/job/{id}/allocations", func(c *api.Client) (any, error) { return of(c.Jobs().Allocations(id, true, nil)) })
 		add("/v1/job/{id}/evaluations", func(c *api.Client) (any, error) { return of(c.Jobs().Evaluations(id, nil)) })
+		add("/v1/job/{id}/scale", func(c *api.Client) (any, error) { return of(c.Jobs().ScaleStatus(id, nil)) })
 		add("/v1/job/{id}/summary", func(c *api.Client) (any, error) { return of(c.Jobs().Summary(id, nil)) })
 		add("/v1/job/{id}/versions", func(c *api.Client) (any, error) {
 			versions, _, meta, err := c.Jobs().Versions(id, false, nil)

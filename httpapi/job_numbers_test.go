@@ -89,6 +89,7 @@ func anyNumber() map[string]string {
 	const byServers = "the servers set it at a registration, and a plan only compares it"
 	return map[string]string{
 		"JobRegisterRequest.JobModifyIndex": "it is only compared with that of the registered job",
+		"JobRegisterRequest.EvalPriority":   "TestReferenceClient_EvalPriority has its range",
 		"Job.SubmitTime":                    byServers,
 		"Job.Version":                       byServers,
 		"Job.CreateIndex":                   byServers,

@@ -1,10 +1,14 @@
 package httpapi
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -129,6 +133,96 @@ func (sum *jobSummary) stub() *wire.JobListStub {
 		CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex, JobModifyIndex: j.JobModifyIndex,
 		SubmitTime: sum.submitTime(),
 	}
+}
+
+// readJobScale answers GET /v1/job/{id}/scale.
+func readJobScale(q *request) error {
+	return q.read(func(s State) found {
+		j := s.Job(q.jobKey())
+		if j == nil {
+			return found{index: s.TableIndex(TableJobs), missing: jobNotFound}
+		}
+		sum := summarize(s, j)
+		return found{index: sum.index, rows: sum.rows, body: func() (any, error) { return scaleStatus(s, j), nil }}
+	})
+}
+
+func scaleStatus(s State, j *cluster.Job) *wire.JobScaleStatus {
+	w := &wire.JobScaleStatus{
+		JobID: string(j.ID), Namespace: string(j.Namespace), JobCreateIndex: j.CreateIndex, JobModifyIndex: j.JobModifyIndex, JobStopped: j.Stop,
+		TaskGroups: map[string]wire.GroupScaleStatus{},
+	}
+	for _, g := range j.TaskGroups {
+		w.TaskGroups[g.Name] = wire.GroupScaleStatus{Desired: g.Count, Events: []wire.Nothing{}}
+	}
+	for a := range s.AllocsByJob(j.Key()) {
+		g, has := w.TaskGroups[a.TaskGroup]
+		if !has || a.Terminal() {
+			continue
+		}
+		g.Placed++
+		if a.ClientStatus == cluster.ClientRunning {
+			g.Running++
+		}
+		if a.JudgedHealthy() {
+			g.Healthy++
+		} else if a.HasVerdict() {
+			g.Unhealthy++
+		}
+		w.TaskGroups[a.TaskGroup] = g
+	}
+	return w
+}
+
+// scaleJob answers PUT /v1/job/{id}/scale: the next version of the job has another count of one group.
+func scaleJob(q *request) error {
+	var body wire.JobScaleRequest
+	if err := jsonbody.Decode(q.body, &body); err != nil {
+		return err
+	}
+	if id := body.Target["Job"]; id != "" && id != q.PathValue("id") {
+		return failure.Bad("Job ID does not match")
+	}
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	j := s.Job(q.jobKey())
+	if j == nil {
+		return failure.New(http.StatusNotFound, jobNotFound)
+	}
+	if at := body.JobModifyIndex; at != 0 {
+		if err := j.CheckModifyIndex(at); err != nil {
+			return err
+		}
+	}
+	next := j.Copy()
+	group := next.Group(body.Target["Group"])
+	switch {
+	case body.Target["Group"] == "":
+		return failure.Bad("missing task group name for scaling action")
+	case group == nil:
+		return failure.Bad("task group %q specified for scaling does not exist in job", body.Target["Group"])
+	case body.Error && body.Count != nil:
+		return failure.Bad("scaling action should not contain count if error is true")
+	case body.Count == nil:
+		return q.written(s.Index(), wire.JobResponse{
+			JobModifyIndex: j.JobModifyIndex, Index: s.Index(), Warnings: "nothing has changed: without a count the request only records an event, and the servers keep no events of scaling",
+		})
+	case j.Stop:
+		return failure.Bad("job %q is stopped: register it again to scale it", j.ID)
+	case *body.Count < 0 || *body.Count > cluster.MaxJobCount:
+		return failure.Bad("the count of a group is 0 to %d, not %d", cluster.MaxJobCount, *body.Count)
+	}
+	group.Count = int(*body.Count)
+	err = next.Validate()
+	if err == nil {
+		err = limits.Counts(next)
+	}
+	if err != nil {
+		return failure.New(http.StatusBadRequest, err.Error())
+	}
+	return changeJob(q, j, next)
 }
 
 // givenUp returns the groups of the job with slots that the scheduler does not fill again, or nil.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -107,6 +108,10 @@ func registerJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	priority, err := evalPriority(body.EvalPriority)
+	if err != nil {
+		return err
+	}
 	at := preserve(state, body, job)
 	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && job.NeededVersion() >= cluster.VersionOfRollouts {
 		job = job.At(cluster.VersionOfConfirmation)
@@ -141,7 +146,7 @@ func registerJob(q *request) error {
 		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: %s of the job have no effect yet; "+
 			"register it again after the upgrade", v, missing))
 	}
-	done, err := q.backend.Writer.RegisterJob(q.Context(), job, at)
+	done, err := q.backend.Writer.RegisterJob(q.Context(), job, cluster.JobRegistration{At: at, EvalPriority: priority})
 	if err != nil {
 		return err
 	}
@@ -294,6 +299,14 @@ func evaluateJob(q *request) error {
 	return q.written(done.Index, jobResponse(done, version))
 }
 
+// evalPriority checks the priority of an evaluation; zero is that of its job.
+func evalPriority(p int) (int, error) {
+	if p < 0 || p > 100 {
+		return 0, failure.Bad("the priority of an evaluation is 1 to 100, or 0 for that of the job, not %d", p)
+	}
+	return p, nil
+}
+
 // stopJob answers DELETE /v1/job/{id}: the job stops, or with ?purge=true is deleted with its
 // evaluations and ended allocations.
 func stopJob(q *request) error {
@@ -301,7 +314,16 @@ func stopJob(q *request) error {
 	if err != nil {
 		return err
 	}
-	done, err := q.backend.Writer.StopJob(q.Context(), q.jobKey(), purge)
+	priority, err := 0, error(nil)
+	if text := q.URL.Query().Get("eval_priority"); text != "" {
+		if priority, err = strconv.Atoi(text); err != nil {
+			return failure.Bad("eval_priority is not a number: %s", failure.Quoted(text))
+		}
+	}
+	if priority, err = evalPriority(priority); err != nil {
+		return err
+	}
+	done, err := q.backend.Writer.StopJob(q.Context(), q.jobKey(), cluster.JobStop{Purge: purge, EvalPriority: priority})
 	if err != nil {
 		return orNotFound(err, http.StatusNotFound, jobNotFound)
 	}
@@ -378,6 +400,58 @@ func versions(s State, j *cluster.Job) []*cluster.Job {
 	}
 	known[j.Version] = j
 	return slices.SortedFunc(maps.Values(known), func(a, b *cluster.Job) int { return cmp.Compare(b.Version, a.Version) })
+}
+
+// maxJobChange bounds the body of a request that changes a job without its file, in bytes.
+const maxJobChange = 64 << 10
+
+// revertJob answers PUT /v1/job/{id}/revert: the next version of the job has the work of an earlier one.
+func revertJob(q *request) error {
+	var body wire.JobRevertRequest
+	if err := jsonbody.Decode(q.body, &body); err != nil {
+		return err
+	}
+	if body.JobID != "" && body.JobID != q.PathValue("id") {
+		return failure.Bad("Job ID does not match")
+	}
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	j := s.Job(q.jobKey())
+	switch prior := body.EnforcePriorVersion; {
+	case j == nil:
+		return failure.New(http.StatusNotFound, jobNotFound)
+	case prior != nil && *prior != j.Version:
+		return failure.Newf(http.StatusConflict, "Current job has version %d; enforcing version %d", j.Version, *prior)
+	case body.JobVersion == j.Version:
+		return failure.Bad("can't revert to current version: job %q has version %d", j.ID, j.Version)
+	}
+	known := versions(s, j)
+	i := slices.IndexFunc(known, func(v *cluster.Job) bool { return v.Version == body.JobVersion })
+	if i < 0 {
+		var numbers []string
+		for _, v := range known {
+			numbers = append(numbers, strconv.FormatUint(v.Version, 10))
+		}
+		return failure.Newf(http.StatusNotFound, "job %q has no version %d any more: the servers keep the current version and those of allocations (%s); register the older file again",
+			j.ID, body.JobVersion, strings.Join(numbers, ", "))
+	}
+	next := known[i].Copy()
+	next.Stop = false
+	if err := poolExists(q, next); err != nil {
+		return err
+	}
+	return changeJob(q, j, next)
+}
+
+// changeJob registers the next version of a registered job, unless that one has changed.
+func changeJob(q *request, registered, next *cluster.Job) error {
+	done, err := q.backend.Writer.RegisterJob(q.Context(), next, cluster.JobRegistration{At: &registered.JobModifyIndex})
+	if err != nil {
+		return err
+	}
+	return q.written(done.Index, jobResponse(done, cmp.Or(done.Unchanged, done.Index)))
 }
 
 // noDeployment answers GET /v1/job/{id}/deployment: null, because no job has deployments.

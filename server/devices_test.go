@@ -38,7 +38,7 @@ func TestServer_devicesNeedEveryServer(t *testing.T) {
 			must.SliceEmpty(t, g.Leader().Store().Snapshot().Node("gpus").Devices)
 			must.Len(t, 2, node.Devices[0].Devices, must.Sprint("the node is the caller's"))
 			do(t, g, func(ctx context.Context, s *server.Server) error {
-				_, err := s.Requests().RegisterJob(ctx, job, nil)
+				_, err := s.Requests().RegisterJob(ctx, job, cluster.JobRegistration{})
 				must.ErrorIs(t, err, cluster.ErrVersion)
 				return nil
 			})

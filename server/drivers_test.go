@@ -36,7 +36,7 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 		requests := []func(context.Context, *server.Server) error{
 			registerNode,
 			func(ctx context.Context, s *server.Server) error {
-				_, err := s.Requests().RegisterJob(ctx, job, new(uint64(0)))
+				_, err := s.Requests().RegisterJob(ctx, job, cluster.JobRegistration{At: new(uint64(0))})
 				return err
 			},
 		}
@@ -57,14 +57,14 @@ func TestServer_driversNeedEveryServer(t *testing.T) {
 			do(t, g, request)
 		}
 		do(t, g, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().RegisterJob(ctx, job, new(uint64(0)))
+			_, err := s.Requests().RegisterJob(ctx, job, cluster.JobRegistration{At: new(uint64(0))})
 			must.ErrorIs(t, err, cluster.ErrModifyIndex)
 			return nil
 		})
 		do(t, g, func(ctx context.Context, s *server.Server) error {
 			costly := job.Copy()
 			costly.Constraints = []cluster.Constraint{{LTarget: "${attr.x}", Operand: cluster.OperandRegexp, RTarget: ".{1000}"}}
-			_, err := s.Requests().RegisterJob(ctx, costly, nil)
+			_, err := s.Requests().RegisterJob(ctx, costly, cluster.JobRegistration{})
 			must.ErrorContains(t, err, "the regular expression needs 1002 instructions, and at most 250 are allowed")
 			return nil
 		})

@@ -124,7 +124,7 @@ func TestServer_aSystemJobAndANodeAtOnce(t *testing.T) {
 		}()
 		<-first.reached
 		go func() {
-			_, err := s.Requests().RegisterJob(t.Context(), clustertest.Job("logs", cluster.JobSystem, 1), nil)
+			_, err := s.Requests().RegisterJob(t.Context(), clustertest.Job("logs", cluster.JobSystem, 1), cluster.JobRegistration{})
 			done <- err
 		}()
 		synctest.Wait()
@@ -169,7 +169,7 @@ func TestServer_onlyTheLeaderAnswersWithoutAnEntry(t *testing.T) {
 		s := g.Leader()
 		_, err := s.Requests().EvaluateNode(t.Context(), "n9")
 		must.ErrorIs(t, err, statestore.ErrNodeNotFound)
-		_, err = s.Requests().StopJob(t.Context(), cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"}, false)
+		_, err = s.Requests().StopJob(t.Context(), cluster.JobKey{Namespace: cluster.DefaultNamespace, ID: "none"}, cluster.JobStop{})
 		must.ErrorIs(t, err, statestore.ErrJobNotFound)
 	})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,11 +120,10 @@ func (r Requests) EvaluateNode(ctx context.Context, id cluster.NodeID) (w cluste
 	return r.write(ctx, &shims.EvalUpdate{Evals: evals})
 }
 
-// RegisterJob registers a job or its next version, and has it scheduled. If at is not nil, the
-// registered job must have that JobModifyIndex when the change is applied, and must not exist for
-// zero. Otherwise the error wraps [cluster.ErrModifyIndex]. A registration of the same work makes no new
-// version: the job is only scheduled again.
-func (r Requests) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (w cluster.Written, err error) {
+// RegisterJob registers a job or its next version, and has it scheduled. If the registered job does not have
+// the index that o names when the change is applied, the error wraps [cluster.ErrModifyIndex]. A registration
+// of the same work makes no new version: the job is only scheduled again.
+func (r Requests) RegisterJob(ctx context.Context, j *cluster.Job, o cluster.JobRegistration) (w cluster.Written, err error) {
 	defer classify(&err)
 	j = j.Copy()
 	if j != nil {
@@ -135,10 +135,10 @@ func (r Requests) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (
 	if err != nil {
 		return w, fmt.Errorf("registering a job: %w", err)
 	}
-	evals, unchanged := r.jobEval(j, cluster.TriggerJobRegister), uint64(0)
+	evals, unchanged := r.jobEval(j, cluster.TriggerJobRegister, o.EvalPriority), uint64(0)
 	same, err := r.certainly(ctx, func(state *statestore.Snapshot) bool {
 		before := state.Job(j.Key())
-		if !before.SameWork(j) || at != nil && before.CheckModifyIndex(*at) != nil {
+		if !before.SameWork(j) || o.At != nil && before.CheckModifyIndex(*o.At) != nil {
 			return false
 		}
 		unchanged = before.JobModifyIndex
@@ -153,8 +153,8 @@ func (r Requests) RegisterJob(ctx context.Context, j *cluster.Job, at *uint64) (
 		return w, err
 	}
 	m := &shims.JobRegister{Job: j, Evals: evals}
-	if at != nil {
-		m.EnforceIndex, m.JobModifyIndex = true, *at
+	if o.At != nil {
+		m.EnforceIndex, m.JobModifyIndex = true, *o.At
 	}
 	return r.write(ctx, m)
 }
@@ -166,23 +166,23 @@ func (r Requests) EvaluateJob(ctx context.Context, key cluster.JobKey) (w cluste
 	if err != nil {
 		return w, err
 	}
-	return r.write(ctx, &shims.EvalUpdate{Evals: r.jobEval(j, cluster.TriggerJobRegister)})
+	return r.write(ctx, &shims.EvalUpdate{Evals: r.jobEval(j, cluster.TriggerJobRegister, 0)})
 }
 
-// StopJob stops a job and makes an evaluation of it. With purge it deletes the job, its evaluations
+// StopJob stops a job and makes an evaluation of it. With o.Purge it deletes the job, its evaluations
 // and its ended allocations: see [statestore.PurgeJob]. The error is [statestore.ErrJobNotFound].
-func (r Requests) StopJob(ctx context.Context, key cluster.JobKey, purge bool) (w cluster.Written, err error) {
+func (r Requests) StopJob(ctx context.Context, key cluster.JobKey, o cluster.JobStop) (w cluster.Written, err error) {
 	defer classify(&err)
-	m := &shims.JobDeregister{Job: key, Purge: purge}
-	switch {
-	case !purge: // the entry has no time, so its evaluation brings it
+	m := &shims.JobDeregister{Job: key, Purge: o.Purge}
+	if !o.Purge || o.EvalPriority != 0 {
 		j, err := r.job(ctx, key)
 		if err != nil {
 			return w, err
 		}
-		m.Evals = r.jobEval(j, cluster.TriggerJobDeregister)
-	case r.Replica.Store().Snapshot().ClusterVersion() >= cluster.VersionOfConfirmation:
-		m.At = r.Now()
+		m.Evals = r.jobEval(j, cluster.TriggerJobDeregister, o.EvalPriority)
+	}
+	if o.Purge && r.Replica.Store().Snapshot().ClusterVersion() >= cluster.VersionOfConfirmation {
+		m.At = r.Now() // the entry of a stop has no time: its evaluation brings it
 	}
 	return r.write(ctx, m)
 }
@@ -384,8 +384,11 @@ func (r Requests) job(ctx context.Context, key cluster.JobKey) (j *cluster.Job, 
 	return j, err
 }
 
-func (r Requests) jobEval(j *cluster.Job, trigger cluster.EvalTrigger) []*cluster.Evaluation {
-	return []*cluster.Evaluation{scheduler.JobEval(j, trigger, r.Now(), r.newEvalID())}
+// jobEval is an evaluation of the job, with the priority of the job for zero.
+func (r Requests) jobEval(j *cluster.Job, trigger cluster.EvalTrigger, priority int) []*cluster.Evaluation {
+	e := scheduler.JobEval(j, trigger, r.Now(), r.newEvalID())
+	e.Priority = cmp.Or(priority, e.Priority)
+	return []*cluster.Evaluation{e}
 }
 
 func (r Requests) newEvalID() cluster.EvalID { return cluster.EvalID(r.NewID()) }

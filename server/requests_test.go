@@ -37,7 +37,7 @@ func TestServer_requests(t *testing.T) {
 			return state
 		}
 		registerLogs := func() (cluster.Written, error) {
-			return s.Requests().RegisterJob(ctx, clustertest.Job(logs.ID, cluster.JobSystem, 1), nil)
+			return s.Requests().RegisterJob(ctx, clustertest.Job(logs.ID, cluster.JobSystem, 1), cluster.JobRegistration{})
 		}
 		w, err := registerLogs()
 		registered := stateAfter("a job is registered", 1, w, err).Job(logs)
@@ -46,7 +46,7 @@ func TestServer_requests(t *testing.T) {
 		w, err = registerLogs()
 		must.Eq(t, registered, stateAfter("the same job is registered", 1, w, err).Job(logs), must.Sprint("it has no new version"))
 		must.Eq(t, registered.JobModifyIndex, w.Unchanged)
-		w, err = s.Requests().RegisterJob(ctx, registered, &registered.JobModifyIndex)
+		w, err = s.Requests().RegisterJob(ctx, registered, cluster.JobRegistration{At: &registered.JobModifyIndex})
 		must.Eq(t, registered, stateAfter("the same job is registered with its index", 1, w, err).Job(logs))
 
 		w, err = s.Requests().UpdateEligibility(ctx, "n1", cluster.NodeIneligible)
@@ -78,7 +78,7 @@ func TestServer_requests(t *testing.T) {
 		_, err = s.Requests().StopAlloc(ctx, ours)
 		must.ErrorIs(t, err, cluster.ErrVersion)
 		result.Of(s.Requests().RaiseVersion(ctx, cluster.VersionOfStops)).OK(t)
-		_, err = s.Requests().RegisterJob(ctx, registered, new(uint64(0)))
+		_, err = s.Requests().RegisterJob(ctx, registered, cluster.JobRegistration{At: new(uint64(0))})
 		must.ErrorIs(t, err, cluster.ErrModifyIndex, must.Sprint("the same job, registered as a new one"))
 		w, err = s.Requests().StopAlloc(ctx, ours)
 		must.True(t, stateAfter("an allocation is stopped", 1, w, err).Alloc(ours).Marked())
@@ -87,10 +87,10 @@ func TestServer_requests(t *testing.T) {
 		must.NotEqOp(t, "", stopped.NextAllocation, must.Sprint("the scheduler has placed its replacement"))
 		_, err = s.Requests().StopAlloc(ctx, "none")
 		must.ErrorIs(t, err, statestore.ErrAllocNotFound)
-		w, err = s.Requests().StopJob(ctx, logs, false)
+		w, err = s.Requests().StopJob(ctx, logs, cluster.JobStop{})
 		must.True(t, stateAfter("a job is stopped", 1, w, err).Job(logs).Stop)
 		for _, key := range []cluster.JobKey{logs, webKey} {
-			w, err = s.Requests().StopJob(ctx, key, true)
+			w, err = s.Requests().StopJob(ctx, key, cluster.JobStop{Purge: true})
 			must.Nil(t, stateAfter("a job is purged", 0, w, err).Job(key))
 		}
 		w = result.Of(s.Requests().EvaluateNode(ctx, "n1")).OK(t)
@@ -99,7 +99,7 @@ func TestServer_requests(t *testing.T) {
 		w, err = registerLogs()
 		must.NotNil(t, stateAfter("the job is back", 1, w, err).Job(logs))
 		result.Of(s.Requests().RaiseVersion(ctx, cluster.VersionOfConfirmation)).OK(t)
-		w, err = s.Requests().StopJob(ctx, logs, true)
+		w, err = s.Requests().StopJob(ctx, logs, cluster.JobStop{Purge: true})
 		state := stateAfter("a job is purged that runs", 1, w, err)
 		must.Nil(t, state.Job(logs))
 		for a := range state.AllocsByJob(logs) {

@@ -68,7 +68,7 @@ func write[A, W any](t *testing.T, g *server.Group, request func(server.Requests
 func stopJob(t *testing.T, g *server.Group, key cluster.JobKey, purge bool) {
 	t.Helper()
 	do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().StopJob(ctx, key, purge)
+		_, err := s.Requests().StopJob(ctx, key, cluster.JobStop{Purge: purge})
 		return err
 	})
 }
@@ -92,7 +92,7 @@ func register(t *testing.T, g *server.Group, nodes, count int) {
 func registerJob(t *testing.T, g *server.Group, j *cluster.Job) *server.Server {
 	t.Helper()
 	return do(t, g, func(ctx context.Context, s *server.Server) error {
-		_, err := s.Requests().RegisterJob(ctx, j, nil)
+		_, err := s.Requests().RegisterJob(ctx, j, cluster.JobRegistration{})
 		return err
 	})
 }
@@ -325,12 +325,12 @@ func TestServer_refuses(t *testing.T) {
 		_, err = s.Requests().EvaluateJob(t.Context(), none)
 		must.ErrorIs(t, err, statestore.ErrJobNotFound)
 		for _, purge := range []bool{false, true} {
-			_, err = s.Requests().StopJob(t.Context(), none, purge)
+			_, err = s.Requests().StopJob(t.Context(), none, cluster.JobStop{Purge: purge})
 			must.ErrorIs(t, err, statestore.ErrJobNotFound)
 		}
-		_, err = s.Requests().RegisterJob(t.Context(), nil, nil)
+		_, err = s.Requests().RegisterJob(t.Context(), nil, cluster.JobRegistration{})
 		must.ErrorContains(t, err, "job is missing")
-		_, err = s.Requests().RegisterJob(t.Context(), &cluster.Job{ID: "a"}, nil)
+		_, err = s.Requests().RegisterJob(t.Context(), &cluster.Job{ID: "a"}, cluster.JobRegistration{})
 		must.ErrorContains(t, err, "Missing job task groups")
 		_, err = s.Requests().RegisterNode(t.Context(), nil)
 		must.Error(t, err)

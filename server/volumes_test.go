@@ -47,7 +47,7 @@ func TestServer_volumesNeedEveryServer(t *testing.T) {
 				return err
 			},
 			"a job": func(ctx context.Context, s *server.Server) error {
-				_, err := s.Requests().RegisterJob(ctx, job, nil)
+				_, err := s.Requests().RegisterJob(ctx, job, cluster.JobRegistration{})
 				return err
 			},
 		}

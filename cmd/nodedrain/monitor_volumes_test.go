@@ -34,7 +34,7 @@ func useVolume(ctx context.Context, t *testing.T, c *scriptCluster) (key cluster
 	j.ID, j.Namespace, j.TaskGroups[0].Count, j.TaskGroups[0].NodeClasses = "writer", "team", 1, []string{"storage"}
 	j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
 	j.Canonicalize()
-	_, err = c.writer.RegisterJob(ctx, j, nil)
+	_, err = c.writer.RegisterJob(ctx, j, cluster.JobRegistration{})
 	must.NoError(t, err)
 	must.NoError(t, c.await(ctx, func() (bool, error) {
 		for a := range c.Server().Store().Snapshot().AllocsByJob(j.Key()) {

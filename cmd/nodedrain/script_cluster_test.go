@@ -149,7 +149,7 @@ func (c *scriptCluster) populate(ctx context.Context) error {
 	}
 	for _, j := range scriptJobs() {
 		j.Canonicalize()
-		if err := insist(ctx, func() error { _, err := c.writer.RegisterJob(ctx, j, nil); return err }); err != nil {
+		if err := insist(ctx, func() error { _, err := c.writer.RegisterJob(ctx, j, cluster.JobRegistration{}); return err }); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ func requestFields() []Field {
 		warned("PolicyOverride", "there are no policies").named(""),
 		kept("PreserveCounts").named(""),
 		kept("PreserveResources").named(""),
-		warned("EvalPriority", "the priority of an evaluation is that of its job").named(""),
+		kept("EvalPriority").named(""),
 	}
 }
 

@@ -247,6 +247,54 @@ type JobRegisterRequest struct {
 	// its tasks.
 	PreserveCounts    bool `json:",omitempty"`
 	PreserveResources bool `json:",omitempty"`
+	// EvalPriority is the priority of the evaluation, or zero for that of the job.
+	EvalPriority int `json:",omitempty"`
+}
+
+// JobRevertRequest is the body of PUT /v1/job/{id}/revert.
+type JobRevertRequest struct {
+	// JobID is empty, or the id in the path.
+	JobID string
+	// JobVersion is the version whose work the next version has.
+	JobVersion uint64
+	// EnforcePriorVersion, if not nil, is the version that the job must have.
+	EnforcePriorVersion *uint64
+}
+
+// JobScaleRequest is the body of PUT /v1/job/{id}/scale.
+type JobScaleRequest struct {
+	// Count is the new count of the group. Nil changes nothing.
+	Count *int64
+	// Target has the name of the group as "Group".
+	Target map[string]string
+	// JobModifyIndex, if not zero, is the index that the registered job must have.
+	JobModifyIndex uint64
+	// Message, Error and Meta describe the event of the change. The servers keep no such events.
+	Message string
+	Error   bool
+	Meta    map[string]json.RawMessage
+}
+
+// JobScaleStatus answers GET /v1/job/{id}/scale.
+type JobScaleStatus struct {
+	JobID          string
+	Namespace      string
+	JobCreateIndex uint64
+	JobModifyIndex uint64
+	JobStopped     bool
+	TaskGroups     map[string]GroupScaleStatus
+}
+
+// GroupScaleStatus counts the allocations of a group that have not ended.
+type GroupScaleStatus struct {
+	Desired int
+	Placed  int
+	Running int
+	// Healthy and Unhealthy count those with a verdict.
+	Healthy   int
+	Unhealthy int
+	// Events is empty.
+	Events []Nothing
 }
 
 // JobValidateRequest is the body of PUT /v1/validate/job.

@@ -57,7 +57,7 @@ func (n *testNode) startEach(part, tasks int, own time.Duration) []*cluster.Allo
 // stopOneByOne stops one task after the other.
 func (n *testNode) stopOneByOne(all []*cluster.Allocation) (stops []taskStop) {
 	for i, a := range all {
-		_, err := n.writer.StopJob(context.Background(), a.Job.Key(), false)
+		_, err := n.writer.StopJob(context.Background(), a.Job.Key(), cluster.JobStop{})
 		must.NoError(n.b, err)
 		n.awaitEnds(all[i : i+1])
 		var s taskStop

@@ -231,7 +231,7 @@ func (n *testNode) processes(id cluster.JobID, count int, own time.Duration) *cl
 }
 
 func (n *testNode) register(j *cluster.Job) {
-	_, err := n.writer.RegisterJob(context.Background(), j, nil)
+	_, err := n.writer.RegisterJob(context.Background(), j, cluster.JobRegistration{})
 	must.NoError(n.b, err)
 }
 
@@ -392,7 +392,7 @@ func (n *testNode) stopAll() {
 		return
 	}
 	for j := range n.server.Server().Store().Snapshot().Jobs() {
-		_, err := n.writer.StopJob(context.Background(), j.Key(), false)
+		_, err := n.writer.StopJob(context.Background(), j.Key(), cluster.JobStop{})
 		must.NoError(n.b, err)
 	}
 	n.await("end of all allocations", func(s *statestore.Snapshot) bool {

@@ -30,7 +30,7 @@ func runWriter(t *testing.T, leader *agent.Agent) {
 	result.Of(writer.RegisterVolume(t.Context(), &cluster.Volume{ID: "data", ExternalID: "disk-1", Plugin: "team/disks", Capabilities: []cluster.VolumeCapability{mode}})).OK(t)
 	job := clustertest.Job("web", cluster.JobService, 1)
 	job.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
-	result.Of(writer.RegisterJob(t.Context(), job, nil)).OK(t)
+	result.Of(writer.RegisterJob(t.Context(), job, cluster.JobRegistration{})).OK(t)
 }
 
 // The leader calls the controller of a node whose session another server holds, and the answer is in the

@@ -131,7 +131,7 @@ func (h *memoryServers) runAwaited(name string, count int, lostAfter time.Durati
 	ctx, w := h.t.Context(), h.writers[h.leader()]
 	_, err := w.RegisterJob(ctx, &cluster.Job{ID: cluster.JobID(name), Namespace: "default", Type: cluster.JobService, Priority: 50, TaskGroups: []*cluster.TaskGroup{{
 		Name: "g", Count: count, Disconnect: cluster.DisconnectStrategy{LostAfter: lostAfter}, Tasks: []*cluster.Task{{Name: "t"}},
-	}}}, nil)
+	}}}, cluster.JobRegistration{})
 	must.NoError(h.t, err)
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -187,7 +187,7 @@ func TestHeartbeats_nothingAwaited(t *testing.T) {
 		h.runAwaited("web", 1, time.Hour)
 		time.Sleep(time.Minute)
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDisconnected: 1}, h.statuses())
-		_, err := h.writers[0].StopJob(t.Context(), cluster.JobKey{Namespace: "default", ID: "web"}, false)
+		_, err := h.writers[0].StopJob(t.Context(), cluster.JobKey{Namespace: "default", ID: "web"}, cluster.JobStop{})
 		must.NoError(t, err)
 		time.Sleep(2 * awaitInterval)
 		must.Eq(t, map[cluster.NodeStatus]int{cluster.NodeDown: 1}, h.statuses())

@@ -28,13 +28,13 @@ func TestAgent_unconfirmedDrains(t *testing.T) {
 	eventually(t, "the cluster version", func() bool { return state().ClusterVersion() >= cluster.VersionOfConfirmation })
 	register(t, api(t, w.agents[0]), testNode(1))
 	job := clustertest.Job("web", cluster.JobService, 1)
-	result.Of(writer.RegisterJob(t.Context(), job, nil)).OK(t)
+	result.Of(writer.RegisterJob(t.Context(), job, cluster.JobRegistration{})).OK(t)
 	node := testNode(1).ID
 	eventually(t, "an allocation", func() bool { return state().Usage(node) != cluster.Usage{} })
 	drain := result.Of(writer.UpdateDrain(t.Context(), cluster.DrainUpdate{Node: node, Spec: &cluster.DrainSpec{}})).OK(t).Drain
 	must.StrContains(t, scrape(t, w.agents[0]), "\nnodedrain_drains_unconfirmed 0\n")
 	result.Of(server.Requests().UpdateNodeStatus(t.Context(), node, cluster.NodeDown)).OK(t)
-	result.Of(writer.StopJob(t.Context(), job.Key(), true)).OK(t)
+	result.Of(writer.StopJob(t.Context(), job.Key(), cluster.JobStop{Purge: true})).OK(t)
 	eventually(t, "the end of the drain", func() bool { return state().DrainRecord(drain) != nil })
 	one := fmt.Sprintf("\nnodedrain_drain_unconfirmed_allocations{drain=%q,node=\"n1\"} 1\n", drain)
 	must.StrContains(t, scrape(t, w.agents[0]), one)

@@ -59,7 +59,7 @@ func TestCluster_restoresASavedState(t *testing.T) {
 		}
 	}
 	write(0, 10)
-	result.Of(leader.Backend().Writer.RegisterJob(t.Context(), clustertest.Job("web", cluster.JobService, 1), nil)).OK(t)
+	result.Of(leader.Backend().Writer.RegisterJob(t.Context(), clustertest.Job("web", cluster.JobService, 1), cluster.JobRegistration{})).OK(t)
 	var placed *cluster.Allocation // its client never reports, so a drain of its node waits
 	eventually(t, "an allocation", func() bool {
 		for one := range w.leader().Server().Store().Snapshot().Allocs() {

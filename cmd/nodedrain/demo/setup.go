@@ -44,7 +44,7 @@ func (r *run) register(ctx context.Context) error {
 	for _, j := range r.cluster.Jobs {
 		scaled := r.scale.job(j)
 		err := r.group.Do(ctx, func(ctx context.Context, s *server.Server) error {
-			_, err := s.Requests().RegisterJob(ctx, scaled, nil)
+			_, err := s.Requests().RegisterJob(ctx, scaled, cluster.JobRegistration{})
 			return err
 		})
 		if err != nil {

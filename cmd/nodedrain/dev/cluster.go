@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/node"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
@@ -95,7 +96,7 @@ func (c *Cluster) begin(ctx context.Context) error {
 		return err
 	}
 	for _, j := range jobs {
-		if _, err := c.server.Backend().Writer.RegisterJob(ctx, j, nil); err != nil {
+		if _, err := c.server.Backend().Writer.RegisterJob(ctx, j, cluster.JobRegistration{}); err != nil {
 			return fmt.Errorf("registering job %s: %w", j.ID, err)
 		}
 	}
