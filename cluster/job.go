@@ -49,7 +49,7 @@ type Job struct {
 	Version uint64
 	// Stop is set when the operator stopped the job; its record stays.
 	Stop bool
-	// NodePool is where the job may run, "default" if it named none.
+	// NodePool is where the job may run, "default" if it named none, and [AllNodePools] for everywhere.
 	NodePool string
 	// Datacenters it may run in; empty is any.
 	Datacenters []string

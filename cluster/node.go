@@ -106,6 +106,9 @@ const MaxNodeEvents = 10
 // DefaultNodePool is the pool of a node that names none.
 const DefaultNodePool = "default"
 
+// AllNodePools is the pool of a job that may run in every pool.
+const AllNodePools = "all"
+
 // Canonicalize fills in the empty fields of a registration. It makes a draining node ineligible.
 func (n *Node) Canonicalize() {
 	if n.NodePool == "" {

@@ -28,7 +28,7 @@ import (
 //	   awaited, and what the scheduler does when such a node returns. A purge that keeps the
 //	   allocations that may run, with its time
 //	9  the moves of the data of ephemeral disks. What identifies the history of a state. The update
-//	   block of a group, and rollouts of new versions
+//	   block of a group, and rollouts of new versions. Jobs that may run in every node pool
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -62,6 +62,9 @@ const VersionOfHistory Version = 9
 // VersionOfRollouts is the first cluster version in which a new version of a job replaces the allocations
 // that run.
 const VersionOfRollouts Version = 9
+
+// VersionOfAllNodePools is the first cluster version in which a job may run in every node pool.
+const VersionOfAllNodePools Version = 9
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

@@ -273,6 +273,13 @@ func poolExists(q *request, j *cluster.Job) error {
 	if err != nil {
 		return err
 	}
+	if j.NodePool == cluster.AllNodePools {
+		if v := s.ClusterVersion(); v < cluster.VersionOfAllNodePools {
+			return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and jobs in all node pools need version %d: "+
+				"upgrade the servers, then register the job", v, cluster.VersionOfAllNodePools)
+		}
+		return nil
+	}
 	for n := range s.Nodes() {
 		if n.NodePool == j.NodePool {
 			return nil

@@ -138,8 +138,8 @@ func nodeUpdated(q *request, done cluster.Written, err error) error {
 	})
 }
 
-// listNodePools answers GET /v1/node/pools: the default pool and those of nodes. A pool exists as long
-// as a node is in it.
+// listNodePools answers GET /v1/node/pools: the pool "all", the default pool and those of nodes. A pool of
+// nodes exists as long as a node is in it.
 func listNodePools(q *request) error {
 	return q.read(func(s State) found {
 		return found{index: s.TableIndex(TableNodes), body: func() (any, error) {
@@ -155,7 +155,7 @@ func listNodePools(q *request) error {
 
 // nodePools returns the pools by name.
 func nodePools(s State) []*wire.NodePool {
-	names := map[string]bool{cluster.DefaultNodePool: true}
+	names := map[string]bool{cluster.AllNodePools: true, cluster.DefaultNodePool: true}
 	for n := range s.Nodes() {
 		names[cmp.Or(n.NodePool, cluster.DefaultNodePool)] = true
 	}

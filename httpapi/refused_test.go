@@ -27,6 +27,7 @@ func TestReferenceClient_refusedJobs(t *testing.T) {
 		{job("sysbatch", "default", 2), `Count of a sysbatch job must be 0 or 1 but found 2`},
 		{job("service", "nowhere", 1), `400 (no node is in the node pool "nowhere" of job "web")`},
 		{job("service", "other", 2), ""},
+		{job("service", "all", 2), ""},
 		{job("system", "default", 1), ""},
 	} {
 		_, _, err := jobs.Register(test.job, nil)
@@ -37,7 +38,10 @@ func TestReferenceClient_refusedJobs(t *testing.T) {
 		must.ErrorContains(t, err, test.want)
 	}
 	pools := result.Read(w.client().NodePools().List(nil)).OK(t)
-	must.SliceLen(t, 2, pools)
-	must.Eq(t, "default", pools[0].Name)
-	must.Eq(t, "other", pools[1].Name)
+	must.SliceLen(t, 3, pools)
+	for i, name := range []string{"all", "default", "other"} {
+		must.Eq(t, name, pools[i].Name)
+	}
+	_, _, err := newOldFixture(t).client().Jobs().Register(job("service", "all", 1), nil)
+	must.ErrorContains(t, err, "503 (the cluster has version 1")
 }

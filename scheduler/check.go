@@ -226,7 +226,7 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 		return "its id is taken"
 	case !node.Ready():
 		return fmt.Sprintf("node %s is not ready", a.NodeID)
-	case !accepts(node, c.job, g):
+	case !accepts(node, c.job, g, c.view.ClusterVersion()):
 		return fmt.Sprintf("node %s is not for group %s", a.NodeID, a.GroupKey())
 	case !c.room(node).fits(g.Resources()):
 		return fmt.Sprintf("node %s has no room", a.NodeID)

@@ -35,7 +35,7 @@ func NodeEvals(v View, node cluster.NodeID, trigger cluster.EvalTrigger, at time
 	if n := v.Node(node); n != nil {
 		for j := range v.JobsOnEveryNode() {
 			comes := j.Type == cluster.JobSystem || (j.Type == cluster.JobSysBatch && n.Ready())
-			if comes && !j.Stop && acceptsJob(n, j) {
+			if comes && !j.Stop && acceptsJob(n, j, v.ClusterVersion()) {
 				jobs[j.Key()] = j
 			}
 		}

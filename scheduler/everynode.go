@@ -45,7 +45,7 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 	for i := range rooms {
 		r := &rooms[i]
 		b := berths[r.node.ID]
-		if !accepts(r.node, p.job, g) || (b != nil && (b.done || len(b.kept) > 0)) || demands.Refusal(r.node) != "" {
+		if !accepts(r.node, p.job, g, p.view.ClusterVersion()) || (b != nil && (b.done || len(b.kept) > 0)) || demands.Refusal(r.node) != "" {
 			continue
 		}
 		name := allocName(p.job, g, 0)
@@ -100,7 +100,7 @@ func (p *planner) sortBerth(g *cluster.TaskGroup, b *berth, a *cluster.Allocatio
 	case done, spent:
 		b.done = true
 	case kept:
-		if node := p.view.Node(a.NodeID); !accepts(node, p.job, g) || p.isExcluded(node, g, a) {
+		if node := p.view.Node(a.NodeID); !accepts(node, p.job, g, p.view.ClusterVersion()) || p.isExcluded(node, g, a) {
 			p.draft.stop(a, cluster.DescNotNeeded)
 		} else {
 			b.kept = append(b.kept, a)

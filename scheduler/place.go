@@ -41,13 +41,13 @@ func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.
 // newPlacer returns a placer for the group. same counts the group's allocations on each
 // node.
 func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible.Demands, same map[cluster.NodeID]int) *placer {
-	rooms := w.ready()
+	rooms, version := w.ready(), w.ClusterVersion()
 	p := &placer{need: g.Resources(), world: w, devices: demands.Devices(), heap: make(candidates, 0, len(rooms))}
 	if p.devices.Any() {
 		p.next = make(map[cluster.NodeID]feasible.Assignment)
 	}
 	for i := range rooms {
-		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g) && demands.Refusal(r.node) == "" && p.assign(r.node) {
+		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g, version) && demands.Refusal(r.node) == "" && p.assign(r.node) {
 			p.heap = append(p.heap, candidate{room: r, left: p.left(r)})
 		}
 	}

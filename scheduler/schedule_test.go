@@ -500,6 +500,24 @@ func TestFailedBatchAndCompletedServiceRunAgain(t *testing.T) {
 	must.Len(t, 1, c.allocs(batch, func(a *cluster.Allocation) bool { return a.DesiredDescription == cluster.DescRescheduled }))
 }
 
+// A job of the pool "all" runs in every pool. Below cluster version 9 that pool is one like any other.
+func TestAllNodePools(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[cluster.Version]int{cluster.VersionOfAllNodePools: 2, cluster.VersionOfAllNodePools - 1: 0} {
+		c := newCellOf(t, version)
+		c.node("n1")
+		c.node("n2", func(n *cluster.Node) { n.NodePool = "other" })
+		everywhere := func(j *cluster.Job) { j.NodePool = cluster.AllNodePools }
+		system, service := c.job("log", cluster.JobSystem, 1, everywhere), c.job("web", cluster.JobService, 2, everywhere)
+		c.run()
+		must.Len(t, want, c.wanted(system))
+		must.Len(t, want, c.wanted(service))
+		c.node("n3", func(n *cluster.Node) { n.NodePool = "third" })
+		c.run()
+		must.Len(t, want+want/2, c.wanted(system), must.Sprint("a new node causes an evaluation"))
+	}
+}
+
 func TestSystemRunsOnEveryFittingNode(t *testing.T) {
 	c := parallel(t)
 	c.node("n1")

@@ -152,13 +152,14 @@ func thousandths(part, whole int64) int64 {
 	return part * 1000 / whole
 }
 
-// accepts reports whether the group may run on the node. It ignores the node's status and
-// free resources.
-func accepts(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup) bool {
-	return acceptsJob(n, j) && (len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass))
+// accepts reports whether the group may run on the node in the cluster version. It ignores the node's
+// status and free resources.
+func accepts(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup, in cluster.Version) bool {
+	return acceptsJob(n, j, in) && (len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass))
 }
 
-func acceptsJob(n *cluster.Node, j *cluster.Job) bool {
-	return cmp.Or(n.NodePool, cluster.DefaultNodePool) == cmp.Or(j.NodePool, cluster.DefaultNodePool) &&
+func acceptsJob(n *cluster.Node, j *cluster.Job, in cluster.Version) bool {
+	anyPool := j.NodePool == cluster.AllNodePools && in >= cluster.VersionOfAllNodePools
+	return (anyPool || cmp.Or(n.NodePool, cluster.DefaultNodePool) == cmp.Or(j.NodePool, cluster.DefaultNodePool)) &&
 		(len(j.Datacenters) == 0 || slices.Contains(j.Datacenters, n.Datacenter))
 }

@@ -86,7 +86,7 @@ func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *sho
 		}
 	}
 	for n := range s.Nodes() {
-		if cmp.Or(n.NodePool, cluster.DefaultNodePool) == pool {
+		if pool == cluster.AllNodePools || cmp.Or(n.NodePool, cluster.DefaultNodePool) == pool {
 			c.add(s, j, g, n)
 		}
 	}

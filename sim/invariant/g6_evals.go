@@ -242,7 +242,7 @@ func (w *evalJudge) forNodes(at time.Time, ids ...cluster.NodeID) requirement {
 		}
 		n := w.e.After.Node(id)
 		for _, job := range w.tables.everywhere {
-			if n != nil && mayRunOn(job.row, n) {
+			if n != nil && mayRunOn(job.row, n, w.e.After.ClusterVersion()) {
 				r.jobs = append(r.jobs, job.key)
 			}
 		}
@@ -252,10 +252,10 @@ func (w *evalJudge) forNodes(at time.Time, ids ...cluster.NodeID) requirement {
 
 // mayRunOn reports whether a system or sysbatch job may run on the node. Only a sysbatch job
 // needs a node that is ready.
-func mayRunOn(j *cluster.Job, n *cluster.Node) bool {
+func mayRunOn(j *cluster.Job, n *cluster.Node, in cluster.Version) bool {
 	ready := n.Status == "ready" && n.SchedulingEligibility == "eligible" && n.Drain == nil
 	return (j.Type == "system" || ready) &&
-		cmp.Or(j.NodePool, "default") == cmp.Or(n.NodePool, "default") &&
+		(j.NodePool == "all" && in >= 9 || cmp.Or(j.NodePool, "default") == cmp.Or(n.NodePool, "default")) &&
 		(len(j.Datacenters) == 0 || slices.Contains(j.Datacenters, n.Datacenter))
 }
 

@@ -303,7 +303,7 @@ func (c *randomFixture) changeNode() {
 		c.apply(&shims.NodeRegister{At: c.now, Node: n, Evals: evals})
 	default:
 		j := c.randomJob(c.rng.IntN(6))
-		j.NodePool, j.Priority = pick(c.rng, "", "default", "gpu"), pick(c.rng, 0, 50, 80)
+		j.NodePool, j.Priority = pick(c.rng, "", "default", "gpu", "all"), pick(c.rng, 0, 50, 80)
 		j.Datacenters = pick(c.rng, nil, []string{"east", "west"})
 		c.job(j)
 	}

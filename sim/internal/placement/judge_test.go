@@ -178,6 +178,10 @@ func TestJudge(t *testing.T) {
 			w.nodes["n3"].NodePool = "gpu"
 			w.replace()
 		}, []string{"unsuitable"}},
+		"every pool": {func(w *world) {
+			w.nodes["n3"].NodePool, w.job.NodePool = "gpu", "all"
+			w.replace()
+		}, nil},
 		"an older version": {func(w *world) {
 			old := w.job.Copy()
 			old.Version = 7

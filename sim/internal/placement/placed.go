@@ -63,7 +63,7 @@ func accepts(n *cluster.Node) bool {
 // the group.
 func matches(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup) bool {
 	const unnamed = "default"
-	return cmp.Or(n.NodePool, unnamed) == cmp.Or(j.NodePool, unnamed) &&
+	return (j.NodePool == "all" || cmp.Or(n.NodePool, unnamed) == cmp.Or(j.NodePool, unnamed)) &&
 		(len(j.Datacenters) == 0 || slices.Contains(j.Datacenters, n.Datacenter)) &&
 		(len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass))
 }
