@@ -205,7 +205,7 @@ func (s *stream) nodeEvents(state State, add addEvent) {
 		for _, e := range n.Events {
 			if e.CreateIndex > s.since {
 				listed = true
-				add(e.CreateIndex, topicNode, nodeEvent(e), string(n.ID), w)
+				add(e.CreateIndex, topicNode, nodeEvent(e), string(n.ID), wire.EventPayload{Node: wire.NewNode(nodeAt(state, n, e))})
 			}
 		}
 		switch {
@@ -222,6 +222,32 @@ func (s *stream) nodeEvents(state State, add addEvent) {
 		}
 	}
 	s.rememberNodes(state)
+}
+
+// nodeAt returns the node with the drain, the eligibility and the events that it had after an entry in its own
+// list. The servers keep no older rows, but the records of drains. Everything else is as in the row.
+func nodeAt(s State, n *cluster.Node, e cluster.NodeEvent) *cluster.Node {
+	if e.CreateIndex >= n.ModifyIndex {
+		return n
+	}
+	then := n.Copy()
+	then.ModifyIndex = e.CreateIndex
+	then.Events = slices.DeleteFunc(then.Events, func(o cluster.NodeEvent) bool { return o.CreateIndex > e.CreateIndex })
+	if then.Drain != nil && then.Drain.CreateIndex > e.CreateIndex {
+		then.Drain = nil
+	}
+	for d := range s.DrainsByNode(n.ID) {
+		if d.CreateIndex <= e.CreateIndex && e.CreateIndex < d.EndIndex {
+			then.Drain = d
+		}
+	}
+	switch {
+	case then.Draining(), e.Message == cluster.EventNodeIneligible, e.Message == cluster.EventDrainComplete:
+		then.SchedulingEligibility = cluster.NodeIneligible
+	case e.Message == cluster.EventNodeEligible:
+		then.SchedulingEligibility = cluster.NodeEligible
+	}
+	return then
 }
 
 // nodeEvent is the type of an entry in a node's list of events.

@@ -91,6 +91,36 @@ func TestEvents_dataGivenUp(t *testing.T) {
 	must.StrContains(t, lines.body, `"DataOut":{"State":"given up","Peer":"`+uuid('b', 2)+`","Why":"no room"`)
 }
 
+// The events of a past drain have the node as it drained. Bug: all of them had the current row, so that nothing
+// showed a short drain.
+func TestReferenceClient_eventsOfPastDrain(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	start := w.Index + 1
+	w.drain(nodeID(1), cluster.DrainSpec{Deadline: time.Hour})
+	w.end(nodeID(1))
+	w.must(&shims.NodeUpdateEligibility{At: w.Now(), Node: nodeID(1), Eligibility: cluster.NodeEligible})
+	w.drain(nodeID(1), cluster.DrainSpec{Deadline: time.Minute})
+	events := w.subscribe(map[api.Topic][]string{api.TopicNode: {"*"}}, start)
+	type payload struct {
+		drain       bool
+		eligibility string
+		events      int
+	}
+	var got []payload
+	for len(got) < 4 {
+		line := <-events
+		must.NoError(t, line.Err)
+		for _, e := range line.Events {
+			n := result.Of(e.Node()).OK(t)
+			must.Eq(t, e.Index, n.ModifyIndex)
+			must.Eq(t, n.Drain, n.DrainStrategy != nil)
+			got = append(got, payload{n.Drain, n.SchedulingEligibility, len(n.Events)})
+		}
+	}
+	must.Eq(t, []payload{{true, "ineligible", 2}, {false, "ineligible", 3}, {false, "eligible", 4}, {true, "ineligible", 5}}, got)
+}
+
 // A stream from an earlier index begins with the rows that have changed since. Payloads decode.
 func TestReferenceClient_eventsSince(t *testing.T) {
 	t.Parallel()
