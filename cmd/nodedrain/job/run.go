@@ -38,6 +38,7 @@ func Run() *cli.Command {
 			cli.Flag(&f.check, "check-index N", `Register the job only if its modify index is N, see "job plan". Zero means that the job does not exist. It needs cluster version 4.`),
 			cli.Flag(&f.counts, "preserve-counts", "Keep the counts of the registered job's groups."),
 			cli.Flag(&f.resources, "preserve-resources", "Keep the resources of the registered job's tasks."),
+			cli.Flag(&f.priority, "eval-priority N", "The priority of the evaluation, 1 to 100. Default: that of the job."),
 			cli.Flag(&f.detach, "detach", "Do not wait for the scheduler."),
 		},
 	}
@@ -50,6 +51,8 @@ type runFlags struct {
 	resources bool
 	// check is the JobModifyIndex that the registered job must have, or empty.
 	check string
+	// priority is that of the evaluation, or zero.
+	priority int
 }
 
 func (f *runFlags) run(c *cli.Call) error {
@@ -59,6 +62,11 @@ func (f *runFlags) run(c *cli.Call) error {
 	}
 	if f.check != "" {
 		if body, err = enforcing(body, f.check); err != nil {
+			return err
+		}
+	}
+	if f.priority != 0 {
+		if body, err = with(body, map[string]json.RawMessage{"EvalPriority": strconv.AppendInt(nil, int64(f.priority), 10)}); err != nil {
 			return err
 		}
 	}
