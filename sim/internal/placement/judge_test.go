@@ -287,6 +287,8 @@ func TestJudge(t *testing.T) {
 		}, nil},
 		"a group shrinks: a moved allocation takes the slot of one that failed for good": {func(w *world) { w.shrink(1) }, nil},
 		"a group shrinks, and a slot too many is counted":                                {func(w *world) { w.shrink(2) }, []string{"miscounted"}},
+		"one that came back moves on, beside one that ended for good":                    {func(w *world) { w.moveOn(1) }, nil},
+		"one that came back moves on, and a slot too many is counted":                    {func(w *world) { w.moveOn(2) }, []string{"miscounted"}},
 		"one of a service ended for good, and others run in all slots": {func(w *world) {
 			w.failures(10)
 			w.allocs[0].ClientStatus = cluster.ClientComplete
@@ -389,6 +391,18 @@ func (w *world) shrink(counted int) {
 	w.allocs[0].ClientStatus = cluster.ClientFailed
 	w.allocs = append(w.allocs, w.alloc("a3", "web.web[2]", "n3"))
 	w.plan.Stops = []cluster.PlanStop{{Alloc: "a3", Description: cluster.DescMigrating}}
+	w.plan.Blocked = w.blocked("b1", counted)
+}
+
+// moveOn sets up a group with two slots and three allocations: one has ended for good, one came back after
+// its replacement, and the plan stops this one. The blocked evaluation counts a number of slots.
+func (w *world) moveOn(counted int) {
+	w.failures(10)
+	w.allocs[0].ClientStatus = cluster.ClientComplete
+	a := w.alloc("a3", "web.web[1]", "n3")
+	a.PreviousAllocation, w.allocs[1].NextAllocation = "a2", "a3"
+	w.allocs = append(w.allocs, a)
+	w.plan.Stops = []cluster.PlanStop{{Alloc: "a2", Description: cluster.DescMigrating}}
 	w.plan.Blocked = w.blocked("b1", counted)
 }
 

@@ -134,22 +134,30 @@ func (p *plan) canariesToReplace(g *cluster.TaskGroup) (n int) {
 	return n
 }
 
-// takenFromFailed counts the failed and the unreachable allocations in slots whose slots the scheduler
-// gives to other allocations. If a group has more allocations than its count, the scheduler takes slots
-// away from these first, and then replaces all that it has stopped.
+// takenFromFailed counts the allocations that ended for good and the unreachable ones whose slots the
+// scheduler gives to other allocations. If a group has more allocations than its count, the scheduler takes
+// slots away from these first, and then replaces all that it has stopped.
 func (p *plan) takenFromFailed(s *slots) int {
 	failed, replaced := 0, 0
 	for _, a := range s.held {
-		if a.ClientStatus == "failed" || p.isAwaited(a, s.group) {
+		isService := opinion.TypeOf(a) == "service"
+		if a.ClientStatus == "failed" || a.ClientStatus == "complete" && isService || p.isAwaited(a, s.group) {
 			failed++
 		}
 	}
 	for a := range p.after.AllocsByJob(p.key) {
-		if a.TaskGroup == s.group.Name && opinion.Stopping(a) && a.NextAllocation == "" && !Holds(p.after, a, s.group) {
+		owed := a.NextAllocation == "" || p.movesOn(a)
+		if a.TaskGroup == s.group.Name && opinion.Stopping(a) && owed && !Holds(p.after, a, s.group) {
 			replaced++
 		}
 	}
 	return min(failed, max(0, len(s.held)+replaced-s.group.Count))
+}
+
+// movesOn reports whether the plan stops a marked allocation that came back after its replacement. It places
+// one more for it, if there is room.
+func (p *plan) movesOn(a *cluster.Allocation) bool {
+	return a.ModifyIndex == p.index && a.DesiredDescription == "alloc is being migrated" && p.before.Alloc(a.NextAllocation) != nil
 }
 
 // isAwaited reports whether an allocation that cannot be reached holds a slot.
