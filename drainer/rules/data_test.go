@@ -241,3 +241,38 @@ func TestNeeds_Data(t *testing.T) {
 	w.Nodes = w.Nodes[1:]
 	must.Eq(t, "", Needs(records{w}, w.Alloc("a1")), must.Sprint("its node is deleted"))
 }
+
+// A kept its data and was replaced by B, which ended before it had the data. Bug: a collection deleted B while C, which
+// replaces B, had not reported or was not placed again. The servers then found no way from C to A, and the data was
+// given up.
+func TestNeeds_DataOfThePredecessor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*fixture.Cluster)
+		want   string
+	}{
+		"the next one has not reported":  {func(*fixture.Cluster) {}, "an allocation that replaces it waits for data"},
+		"the next one waits":             {func(w *fixture.Cluster) { w.Alloc("r2").DataIn = &cluster.DataMove{State: cluster.DataWaiting} }, "an allocation that replaces it waits for data"},
+		"the next one has ended as well": {func(w *fixture.Cluster) { w.Alloc("r2").ClientStatus = cluster.ClientFailed }, "an allocation that replaces it waits for data"},
+		"the next one runs":              {func(w *fixture.Cluster) { w.Alloc("r2").ClientStatus = cluster.ClientRunning }, ""},
+		"the group moves no data":        {func(w *fixture.Cluster) { w.TaskGroup().EphemeralDisk.Migrate = false }, ""},
+		"the data is given up": {func(w *fixture.Cluster) {
+			w.Alloc("r2").ClientStatus = cluster.ClientFailed
+			w.Alloc("a1").DataOut.State = cluster.DataGivenUp
+		}, ""},
+		"its node is deleted": {func(w *fixture.Cluster) {
+			w.Alloc("r2").ClientStatus = cluster.ClientFailed
+			w.Nodes = w.Nodes[1:]
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := keptData()
+			w.Node("n1").Drain = nil
+			w.Alloc("r1").ClientStatus = cluster.ClientFailed
+			replacementOf(w, "r1", "r2", "n3").DataIn = nil
+			c.change(w)
+			must.Eq(t, c.want, Needs(records{w}, w.Alloc("r1")))
+		})
+	}
+}

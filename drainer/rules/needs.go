@@ -49,15 +49,23 @@ func Needs(r Records, a *cluster.Allocation) (why string) {
 	return ""
 }
 
-// awaitsData reports whether an allocation that replaces this one waits for data, from this one or from one
-// before it. Those between them ended before they had the data.
+// awaitsData reports whether an allocation that replaces this one may take data, from this one or from one before
+// it. Those between them ended before they had the data. The taker may not have reported yet, and may not be placed
+// yet.
 func awaitsData(r Records, a *cluster.Allocation) bool {
+	taker, last := cluster.DataTaker(a, r.Alloc)
+	switch {
+	case r.ClusterVersion() < cluster.VersionOfData:
+		return false
+	case taker != nil:
+		return taker.DataIn.Pending() || taker.Job.Group(taker.TaskGroup).MovesData()
+	case last == nil, last == a: // a plan that replaces it needs it
+		return false
+	}
 	for range cluster.MaxFailedCopies {
-		next := r.Alloc(a.NextAllocation)
-		if next == nil || !next.Terminal() {
-			return next != nil && next.DataIn.Pending()
+		if a = r.Alloc(a.PreviousAllocation); a == nil || cluster.KeepsData(a) {
+			return a != nil && r.Node(a.NodeID) != nil
 		}
-		a = next
 	}
 	return false
 }
