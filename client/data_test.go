@@ -255,6 +255,33 @@ func TestData_onOneNode(t *testing.T) {
 	}
 }
 
+// The client keeps no ended allocations, and cannot move the data at first: the allocation that has the data is
+// removed after the move. Bug: it was removed before, and the disk was empty.
+func TestData_sourceIsRemovedAfterTheMove(t *testing.T) {
+	n := newDisks(t)
+	n.keepEnded = -1
+	n.startCore()
+	sticky := func(id, previous cluster.AllocID) *cluster.Allocation {
+		a := disk(id, previous)
+		a.Job.TaskGroups[0].EphemeralDisk.Migrate = false
+		return a
+	}
+	n.place(sticky("p", ""))
+	reaches(n, "p", cluster.ClientRunning, time.Second)
+	n.data.placeErrors = []error{errDisk, errDisk, errDisk}
+	n.stop("p")
+	n.place(sticky("r", "p"))
+	n.place(allocation("other", mainTask("web")))
+	reaches(n, "other", cluster.ClientRunning, time.Second)
+	ends(n, "other", 20*time.Second)
+	reaches(n, "r", cluster.ClientRunning, time.Minute)
+	must.EqOp(t, cluster.AllocID("p"), dataIn(n, "r", cluster.DataCopied).Peer)
+	must.EqOp(t, "p r", n.data.content("r"))
+	must.SliceEmpty(t, n.data.placeErrors)
+	n.run(time.Second)
+	must.Eq(t, []cluster.AllocID{"other", "p"}, n.discarded)
+}
+
 // The data of an allocation of the node has moved to another one: a second replacement does not get it.
 func TestData_movedElsewhere(t *testing.T) {
 	n := newDisks(t)
