@@ -68,6 +68,14 @@ func newWorld() *world {
 	return w
 }
 
+// keepsData adds an allocation that a0 replaced, whose data has moved so far. a1 has ended too.
+func (w *world) keepsData(s cluster.DataState) {
+	k := w.allocs[0].Copy()
+	k.ID, k.NextAllocation, k.DataOut = "k", "a0", &cluster.DataMove{State: s}
+	w.allocs[0].PreviousAllocation, w.allocs[1].ClientStatus = "k", cluster.ClientFailed
+	w.allocs = append(w.allocs, k)
+}
+
 // otherWork returns another version of the job, with other tasks.
 func otherWork(j *cluster.Job) *cluster.Job {
 	other := *j
@@ -168,8 +176,19 @@ func TestJudge_Applied(t *testing.T) {
 		"a replaced allocation":    {nil, allocs("a0"), nil},
 		"completed batch work":     {nil, allocs("b1"), []invariant.Check{use, slot}},
 		"batch work of other work": {func(w *world) { w.allocs[2].Job = otherWork(w.sum) }, allocs("b1"), nil},
-		"one that claims a volume": {func(w *world) { w.claims = true }, allocs("a0"), []invariant.Check{use}},
-		"a young one":              {func(w *world) { w.at = now().Add(-age) }, allocs("a0"), []invariant.Check{collected.TooYoung}},
+		"batch work of other work that a deadline stopped, and an open evaluation": {func(w *world) {
+			b := w.allocs[2]
+			b.Job, b.DesiredStatus, b.DesiredDescription = otherWork(w.sum), cluster.DesiredStop, cluster.DescMigrating
+			b.DesiredTransition.MigrateDisablePlacement, w.evals[2].Status = true, cluster.EvalBlocked
+		}, allocs("b1"), nil},
+		"its replacement has not reported yet, and its data moves": {func(w *world) {
+			w.web.TaskGroups[0].EphemeralDisk.Migrate, w.allocs[1].ClientStatus = true, cluster.ClientPending
+		}, allocs("a0"), []invariant.Check{use}},
+		"its replacement has not reported yet":                     {func(w *world) { w.allocs[1].ClientStatus = cluster.ClientPending }, allocs("a0"), nil},
+		"data before it is kept, and its replacement has ended":    {func(w *world) { w.keepsData(cluster.DataKept) }, allocs("a0"), []invariant.Check{use}},
+		"data before it was copied, and its replacement has ended": {func(w *world) { w.keepsData(cluster.DataCopied) }, allocs("a0"), nil},
+		"one that claims a volume":                                 {func(w *world) { w.claims = true }, allocs("a0"), []invariant.Check{use}},
+		"a young one":                                              {func(w *world) { w.at = now().Add(-age) }, allocs("a0"), []invariant.Check{collected.TooYoung}},
 		"one of a running drain": {func(w *world) {
 			w.drain = "d1"
 			w.allocs[0].DesiredTransition = cluster.DesiredTransition{Migrate: true, Drain: "d1", Class: cluster.MarkPaced}

@@ -63,14 +63,40 @@ func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
 	return ""
 }
 
-// leadsToWait reports whether the first live replacement of an ended allocation waits for data.
+// leadsToWait reports whether the first live replacement of an ended allocation waits for data, or has not reported
+// yet. Without one, the next replacement takes the data that an earlier allocation keeps.
 func leadsToWait(s *statestore.Snapshot, a *cluster.Allocation) bool {
+	next := a
 	for range longestWait {
-		if a = s.Alloc(a.NextAllocation); a == nil {
+		last := next
+		if next = s.Alloc(next.NextAllocation); next == nil {
+			return last != a && last.NextAllocation == "" && passesOn(s, a)
+		}
+		if opinion.Live(next) && !opinion.Stopping(next) {
+			silent := next.DataIn == nil && next.ClientStatus != "running" && s.WorkView().ClusterVersion() >= opinion.MovesData
+			return opinion.WaitsForData(next) || silent && movesData(next)
+		}
+		if next.DataIn != nil && !opinion.WaitsForData(next) {
 			return false
 		}
-		if opinion.Live(a) && !opinion.Stopping(a) {
-			return opinion.WaitsForData(a)
+	}
+	return false
+}
+
+// movesData reports whether the data of the group of an allocation moves.
+func movesData(a *cluster.Allocation) bool {
+	if a.Job == nil {
+		return false
+	}
+	g := groupNamed(a.Job, a.TaskGroup)
+	return g != nil && g.EphemeralDisk.Migrate
+}
+
+// passesOn reports whether the client of an earlier allocation keeps its data.
+func passesOn(s *statestore.Snapshot, a *cluster.Allocation) bool {
+	for range longestWait {
+		if a = s.Alloc(a.PreviousAllocation); a == nil || opinion.KeepsData(a) {
+			return a != nil && s.Node(a.NodeID) != nil
 		}
 	}
 	return false
@@ -112,6 +138,8 @@ func owesReplacement(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.T
 	switch {
 	case a.NextAllocation != "":
 		return false
+	case opinion.Stopping(a) && kind == "batch" && a.DesiredTransition.MigrateDisablePlacement:
+		return false // a deadline stopped it, and a new one does the work of the present version
 	case opinion.Stopping(a):
 		d := a.DesiredDescription
 		return d == "alloc is being migrated" || d == "alloc is lost since its node is down" || d == "alloc was rescheduled because it failed"
