@@ -115,7 +115,10 @@ func newJudging(p *player) *judging {
 		NodeChanged: func(id cluster.NodeID, change world.NodeChange) {
 			j.moves.Troubled(id, w.Now(), change == world.RecordIsLost || change == world.DiskIsWiped)
 		},
-		Restored: func(taken, restored *statestore.Snapshot) { judge.Restored(w.Now(), taken, restored) },
+		Restored: func(taken, restored *statestore.Snapshot) {
+			judge.Restored(w.Now(), taken, restored)
+			j.moves.Restored()
+		},
 	}
 	if p.scenario.Cluster.Replicas {
 		o.ReplicaApplied = func(server int, a world.Applied) {

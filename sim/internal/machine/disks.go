@@ -162,7 +162,8 @@ type Copy struct {
 	reply    func(client.DataAnswer)
 	// source is the allocation with the data, as the servers name it.
 	source cluster.AllocID
-	// reported is when the client last got the progress.
+	// streams: data comes. reported is when the client last got the progress.
+	streams  bool
 	reported time.Time
 }
 
@@ -186,6 +187,19 @@ func CopiesOf(n *Node) int {
 		return 0
 	}
 	return len(n.run.copies)
+}
+
+// StreamsOf returns the allocations for which the client of a node has an open stream.
+func StreamsOf(n *Node) (allocs []cluster.AllocID) {
+	if n.run == nil {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(n.run.copies)) {
+		if n.run.copies[id].streams {
+			allocs = append(allocs, id)
+		}
+	}
+	return allocs
 }
 
 // Over reports whether the request has ended: it was answered, or its client has dropped it or is dead.
@@ -220,6 +234,7 @@ func (c *Copy) Arrive(of *Disk, bytes int64) {
 	if c.Over() {
 		return
 	}
+	c.streams = true
 	n := c.run.node
 	limit := int64(-1)
 	if g := c.Alloc.Job.Group(c.Alloc.TaskGroup); g != nil {

@@ -10,6 +10,9 @@
 //   - Data is lost only with a cause. The causes are: it does not fit; a fault of one of the two machines or of the
 //     copy, or a node that the servers did not reach, in the time of the copy; the data waited longer than the
 //     retention; another allocation has it; the work had run to completion.
+//   - While the servers have data as kept, its client keeps it. From the entry on with which a replacement has it, the
+//     servers have it as copied.
+//   - A client gives a copy up that brings nothing for a minute.
 //   - A drain that does not end at its deadline ends only when no replacement still waits for data of its
 //     node, unless it only marks.
 //   - When faults have ended for some time, nothing stays: what has arrived for an allocation without progress, the

@@ -22,11 +22,14 @@ const (
 	Stays   invariant.Check = "S4 stays for ever"  // something of a move is left
 	Waits   invariant.Check = "S4 waits for ever"  // a replacement waits for data that is ready
 	Orphan  invariant.Check = "S4 no record of it" // a disk without a record
+	Dropped invariant.Check = "S4 dropped early"   // a client no longer keeps data whose move has not ended
+	Unended invariant.Check = "S4 end not written" // data is still kept for the servers, and a replacement has it
+	Stalled invariant.Check = "S4 stalled copy"    // a copy that brings nothing is not given up
 )
 
 // Checks returns all checks.
 func Checks() []invariant.Check {
-	return []invariant.Check{Partial, Early, Lost, Ended, Stays, Waits, Orphan}
+	return []invariant.Check{Partial, Early, Lost, Ended, Stays, Waits, Orphan, Dropped, Unended, Stalled}
 }
 
 const (
@@ -63,6 +66,10 @@ type Judge struct {
 	untrue  map[cluster.AllocID]bool
 	// placedAt are the times at which allocations were placed, by the clock of the world.
 	placedAt map[cluster.AllocID]time.Time
+	// restored: the servers were restored, and may have lost ends of moves.
+	restored bool
+	// streams are the copies that run.
+	streams map[cluster.AllocID]*stream
 	// reported are what was reported once.
 	reported map[finding]bool
 }
@@ -77,7 +84,8 @@ type finding struct {
 func New(o Options) *Judge {
 	return &Judge{
 		options: o, started: map[cluster.NodeID]int{}, trouble: map[cluster.NodeID]time.Time{}, lostAt: map[cluster.NodeID]time.Time{},
-		endedAt: map[cluster.AllocID]time.Time{}, untrue: map[cluster.AllocID]bool{}, placedAt: map[cluster.AllocID]time.Time{}, reported: map[finding]bool{},
+		endedAt: map[cluster.AllocID]time.Time{}, untrue: map[cluster.AllocID]bool{}, placedAt: map[cluster.AllocID]time.Time{},
+		streams: map[cluster.AllocID]*stream{}, reported: map[finding]bool{},
 	}
 }
 
@@ -114,6 +122,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 			if row := a.After.Alloc(r.Alloc); row != nil && !opinion.Live(row) && j.endedAt[r.Alloc].IsZero() {
 				j.endedAt[r.Alloc] = now
 			}
+			j.written(now, a, r.Alloc)
 		}
 	case *shims.ApplyPlan:
 		for _, place := range m.Plan.Places {
@@ -165,6 +174,10 @@ func (j *Judge) Quiet(now time.Time, s *statestore.Snapshot) {
 			j.started[m.ID()]++
 			j.start(now, s, m, d)
 		}
+		for d := range machine.DisksOf(m).All() {
+			j.dropped(now, s, m, d)
+		}
+		j.stalled(now, m)
 	}
 }
 

@@ -102,6 +102,43 @@ func (h *history) run(d time.Duration) {
 // disk is the disk of p.
 func (h *history) disk() *machine.Disk { return machine.DisksOf(h.machines[0]).Disk("p") }
 
+// removed removes the disk and the record of p.
+func (h *history) removed() {
+	h.disk().Removed = h.now
+	h.machines[0].LoseRecord("p")
+	h.run(time.Second)
+}
+
+// reportsCopied stops p, and applies the report of its replacement that it has the data of an allocation. The row of p
+// stays as it is.
+func (h *history) reportsCopied(of cluster.AllocID) {
+	h.stop()
+	before := h.State()
+	job := before.Job(cluster.JobKey{Namespace: "default", ID: "web"})
+	r := clustertest.Alloc(job, "r", "n2", h.now)
+	r.PreviousAllocation, r.DataIn = "p", &cluster.DataMove{State: cluster.DataCopied, Peer: of}
+	must.SliceEmpty(h, h.Plan(job, nil, r).Refused)
+	report := &shims.AllocClientUpdate{Reports: []cluster.AllocReport{{Alloc: "r"}}}
+	h.judge.Applied(h.now, shims.Applied{Message: report, Before: before, After: h.State()})
+}
+
+// streams replaces p. The servers begin a stream every 20 s. The client gets progress of each, and a byte has arrived,
+// or one of each stream.
+func (h *history) streams(d time.Duration, grow bool) {
+	h.replaced()
+	for i := range int64(d / (20 * time.Second)) {
+		c := h.copies[len(h.copies)-1]
+		must.False(h, c.Over())
+		c.Arrive(h.disk(), i+1)
+		if !grow {
+			machine.DisksOf(h.machines[1]).Incoming("r").Bytes = 1
+		}
+		h.run(15 * time.Second)
+		c.Answer(client.DataFailed, "the copy was cut")
+		h.run(5 * time.Second)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	settled := func(h *history, after time.Duration, turns int) {
@@ -152,6 +189,34 @@ func TestJudge(t *testing.T) {
 			h.stop()
 			settled(h, 51*time.Minute, 0)
 		}, []invariant.Check{moved.Stays}},
+		"the client keeps data": {func(h *history) {
+			h.stop()
+			h.run(time.Minute)
+		}, nil},
+		"the client no longer keeps data": {func(h *history) {
+			h.stop()
+			h.machines[0].Record("p").DataOut = nil
+			h.run(time.Second)
+		}, []invariant.Check{moved.Dropped}},
+		"the client has removed data": {func(h *history) {
+			h.stop()
+			h.removed()
+		}, []invariant.Check{moved.Dropped}},
+		"the client has lost its record": {func(h *history) {
+			h.stop()
+			h.judge.Troubled("n1", h.now, true)
+			h.removed()
+		}, nil},
+		"the client has removed data that the restored servers do not have": {func(h *history) {
+			h.stop()
+			h.judge.Restored()
+			h.removed()
+		}, nil},
+		"the servers do not end the move":                   {func(h *history) { h.reportsCopied("p") }, []invariant.Check{moved.Unended}},
+		"the servers do not end the move of an earlier one": {func(h *history) { h.reportsCopied("q") }, nil},
+		"streams bring nothing for 80 s":                    {func(h *history) { h.streams(80*time.Second, false) }, nil},
+		"streams bring nothing for two minutes":             {func(h *history) { h.streams(2*time.Minute, false) }, []invariant.Check{moved.Stalled}},
+		"each stream brings something":                      {func(h *history) { h.streams(2*time.Minute, true) }, nil},
 		"half of it arrived, and no more": {func(h *history) {
 			h.replaced()
 			h.copies[0].Arrive(h.disk(), h.disk().Bytes/2)
