@@ -24,8 +24,9 @@ type rollout struct {
 	// outstanding are the outstanding slots. healthy are the healthy allocations of all versions, and
 	// floor is how many the stop of a healthy one must leave.
 	outstanding, healthy, floor int
-	// sick is an unhealthy allocation of the present version, or nil.
-	sick *cluster.Allocation
+	// sick is an unhealthy allocation of the present version, or nil. unproven is one that has no verdict
+	// yet, or nil.
+	sick, unproven *cluster.Allocation
 }
 
 // isOutdated reports whether a new version of the job replaces an allocation of the group. A system
@@ -68,6 +69,9 @@ func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, le
 			if a.HasVerdict() && !a.JudgedHealthy() {
 				r.note(a)
 			}
+			if !a.HasVerdict() && (r.unproven == nil || a.ID < r.unproven.ID) {
+				r.unproven = a
+			}
 		}
 		if healthy {
 			r.healthy++
@@ -108,7 +112,11 @@ func (r *rollout) refusal(v jobView, a *cluster.Allocation) string {
 	case r.sick != nil:
 		return fmt.Sprintf("allocation %s of the new version is unhealthy", r.sick.ID)
 	case r.outstanding >= r.most:
-		return fmt.Sprintf("%d of group %s are replaced, and max_parallel of its update is %d", r.outstanding, r.group.Name, r.most)
+		text := fmt.Sprintf("group %s already replaces %d, and max_parallel of its update is %d", r.group.Name, r.outstanding, r.most)
+		if r.unproven != nil {
+			text += fmt.Sprintf("; allocation %s has no health verdict yet", r.unproven.ID)
+		}
+		return text
 	case healthy && r.healthy <= r.floor:
 		return fmt.Sprintf("%d of group %s are healthy, and its update must leave %d", r.healthy, r.group.Name, r.floor)
 	}

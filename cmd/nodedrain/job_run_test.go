@@ -79,8 +79,8 @@ func TestJobRun_leftAsItIs(t *testing.T) {
 	must.StrContains(t, out, "Evaluation e1 is complete\n\nGroup \"web\": 1 slot stays empty, because too many allocations in a row failed\n")
 	must.StrContains(t, out, "To fill the slot: change the group's tasks or disk, then nodedrain job run FILE\n")
 
-	summary = `{"JobID": "shop", "Rollouts": {"web": {"Outdated": 2, "Why": "1 of group web are replaced, and max_parallel of its update is 1"}}}`
+	summary = `{"JobID": "shop", "Rollouts": {"web": {"Outdated": 2, "Why": "group web already replaces 1, and max_parallel of its update is 1"}}}`
 	code, out = register()
 	must.Zero(t, code)
-	must.StrContains(t, out, "\nGroup \"web\": the new version has still to replace 2 allocations\n  * It waits: 1 of group web are replaced")
+	must.StrContains(t, out, "\nGroup \"web\": the new version has still to replace 2 allocations\n  * It waits: group web already replaces 1")
 }

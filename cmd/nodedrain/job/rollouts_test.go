@@ -16,12 +16,12 @@ func TestJobStatus_rollouts(t *testing.T) {
 	printRollouts(&out, &wire.JobSummary{}, false)
 	printRollouts(&out, &wire.JobSummary{Rollouts: map[string]wire.GroupRollout{
 		"web": {Outdated: 3, UnhealthyAllocID: "0a1b2c3d-0003", Why: "allocation 0a1b2c3d-0003 of the new version is unhealthy"},
-		"api": {Outdated: 1, Why: "2 of group api are replaced, and max_parallel of its update is 2"},
+		"api": {Outdated: 1, Why: "group api already replaces 2, and max_parallel of its update is 2"},
 		"log": {Outdated: 2},
 	}}, false)
 	must.Eq(t, `
 Group "api": the new version has still to replace 1 allocation
-  * It waits: 2 of group api are replaced, and max_parallel of its update is 2
+  * It waits: group api already replaces 2, and max_parallel of its update is 2
 
 Group "log": the new version has still to replace 2 allocations
 
