@@ -2,14 +2,14 @@ package client
 
 import (
 	"github.com/seed-f9cf0b39/nodedrain/client/verdict"
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// judgeHealth follows the health of a service allocation. An allocation that the servers have stopped
+// judgeHealth follows the health of an allocation of a service or system job: drains read that of services,
+// and rollouts that of both. An allocation that the servers have stopped
 // keeps its verdict: nothing reads it any more, and each verdict is an entry in the raft log. An allocation that
 // waits for data has none.
 func (a *allocRunner) judgeHealth() {
-	if a.job != cluster.JobService || a.orphan() || a.rec.Alloc.ServerTerminal() || a.report.endOnly || a.in.pending() {
+	if a.job.ToCompletion() || a.orphan() || a.rec.Alloc.ServerTerminal() || a.report.endOnly || a.in.pending() {
 		return
 	}
 	facts := a.healthFacts()

@@ -77,12 +77,30 @@ func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, le
 			r.healthy++
 		}
 	}
-	r.outstanding = pending
-	if !v.job.Type.EveryNode() {
-		r.outstanding = max(0, g.Count-current-outdated)
-		r.floor = g.Count - r.most
+	if v.job.Type.EveryNode() {
+		r.outstanding = pending + emptyBerths(v, g, allocs, left)
+		return r
 	}
+	r.outstanding = max(0, g.Count-current-outdated)
+	r.floor = g.Count - r.most
 	return r
+}
+
+// emptyBerths counts the ready nodes on which no allocation of a system job's group runs or starts since one
+// of the present version ended, or since a rollout stopped an outdated one.
+func emptyBerths(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, left map[cluster.AllocID]bool) (n int) {
+	taken := make(map[cluster.NodeID]bool)
+	for _, a := range allocs {
+		taken[a.NodeID] = taken[a.NodeID] || !a.Terminal() && !a.Canary() && !left[a.ID]
+	}
+	for _, a := range allocs {
+		vacated := a.DesiredDescription == cluster.DescNewerVersion || !a.ServerTerminal() && !differs(v, g, a)
+		if a.Terminal() && vacated && a.NextAllocation == "" && !taken[a.NodeID] && v.view.Node(a.NodeID).Ready() {
+			taken[a.NodeID] = true
+			n++
+		}
+	}
+	return n
 }
 
 // leavers are the allocations that a plan stops. One on a node that is disconnected may come back.
@@ -170,8 +188,11 @@ func groupRollout(c *checker, g *cluster.TaskGroup) *rollout {
 
 // outdatedReason returns why an allocation must not be stopped for a newer version, or the empty string.
 func outdatedReason(c *checker, g *cluster.TaskGroup, a *cluster.Allocation) string {
-	if !isOutdated(c.jobView, g, a) {
+	switch {
+	case !isOutdated(c.jobView, g, a):
 		return "it runs like the present version of its job"
+	case a.Marked():
+		return "a drain has marked it" // and decides whether it is replaced
 	}
 	r := groupRollout(c, g)
 	if why := r.refusal(c.jobView, a); why != "" {

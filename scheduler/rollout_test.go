@@ -235,6 +235,39 @@ func TestRollout_ofASystemJob(t *testing.T) {
 	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, nodesOf(c.wanted(job)))
 }
 
+// A version of a system job that fails stays on its first node. Bug: an allocation that had ended counted for
+// nothing, so each failure let the rollout stop the allocation of another node.
+func TestRollout_ofASystemJobThatFails(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	for _, n := range []string{"n1", "n2", "n3"} {
+		c.node(n)
+	}
+	job := c.job("log", cluster.JobSystem, 1)
+	c.run()
+	newVersion(c, job)
+	for range 2 * cluster.MaxReschedules {
+		c.settle()
+		c.now = c.now.Add(time.Second)
+		var reports []cluster.AllocReport
+		for _, a := range c.allocs(job, func(a *cluster.Allocation) bool { return a.ClientStatus == cluster.ClientPending }) {
+			reports = append(reports, c.statusReport(a, cluster.ClientFailed))
+		}
+		c.report(reports...)
+		_, others, healthy := countVersions(c, job)
+		must.Eq(t, []int{2, 2}, []int{others, healthy})
+	}
+	c.settle()
+	rollouts := scheduler.Rollouts(c.view().WorkView(), job)
+	must.Len(t, 1, rollouts)
+	must.NotEq(t, "", rollouts[0].Unhealthy)
+
+	newVersion(c, job)
+	c.run()
+	present, others, healthy := countVersions(c, job)
+	must.Eq(t, []int{3, 0, 3}, []int{present, others, healthy})
+}
+
 // A system job keeps what runs on a node that takes no replacement. Bug: a rollout stopped it on a draining
 // node before its turn, and waited for a replacement there.
 func TestRollout_ofASystemJobLeavesADrainingNode(t *testing.T) {
@@ -318,6 +351,13 @@ func TestRollout_isJudgedAgain(t *testing.T) {
 	refused := c.apply(next)
 	must.Len(t, 1, refused)
 	must.StrContains(t, refused[0].Why, "max_parallel of its update is 1")
+
+	n1 := running[0].NodeID
+	c.drain(n1)
+	c.mark(cluster.MarkPaced, running[0])
+	refused = c.apply(next) // the evaluation is still pending
+	must.Len(t, 1, refused)
+	must.StrContains(t, refused[0].Why, "a drain has marked it")
 
 	fresh := pick(c.wanted(job), func(a *cluster.Allocation) bool { return a.ClientStatus == cluster.ClientPending })
 	_, refused = scheduler.Check(c.view().WorkView(), &cluster.Plan{At: c.now, Eval: first(c.view().WorkView().PendingEvals()), SnapshotIndex: c.index,

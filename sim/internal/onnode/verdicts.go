@@ -47,6 +47,9 @@ func (a *alloc) blocks() (least, deadline time.Duration) {
 	if deadline == 0 {
 		deadline = cluster.DefaultHealthyDeadline
 	}
+	if u := a.group().Update; u != nil {
+		least, deadline = max(least, u.MinHealthyTime), max(deadline, u.HealthyDeadline)
+	}
 	return least, deadline
 }
 
@@ -191,7 +194,7 @@ func (v verdicts) check(n *machine.Node) {
 		return
 	}
 	for _, a := range v.judge.order {
-		if a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType() != cluster.JobService {
+		if a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType().ToCompletion() {
 			continue
 		}
 		if a.health.good != nil && *a.health.good {
@@ -268,7 +271,7 @@ func (v verdicts) rows(n *machine.Node, rows iter.Seq[*cluster.Allocation], trav
 	}
 	for row := range rows {
 		a := v.judge.alloc(row.ID)
-		if row.JobType() != cluster.JobService || row.ServerTerminal() || !row.JudgedHealthy() || row.ClientStatus != cluster.ClientRunning || a.lost || a.row == nil || !a.stopAt.IsZero() {
+		if row.JobType().ToCompletion() || row.ServerTerminal() || !row.JudgedHealthy() || row.ClientStatus != cluster.ClientRunning || a.lost || a.row == nil || !a.stopAt.IsZero() {
 			continue
 		}
 		if name, ended := v.deadTask(n, a, travel); name != "" {
