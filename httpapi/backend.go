@@ -267,8 +267,9 @@ type Peers interface {
 	Leads() bool
 	// Forward sends the request to the leader, with its headers and body, and copies the answer.
 	// Without a leader it answers 500 "No cluster leader". A forwarded request is not forwarded
-	// again: a header of the handler marks it, and Forward keeps that header.
-	Forward(http.ResponseWriter, *http.Request)
+	// again: a header of the handler marks it, and Forward keeps that header. It writes nothing and returns
+	// false if this server has become the leader.
+	Forward(http.ResponseWriter, *http.Request) (forwarded bool)
 	// Leader is the address of the leader's raft, or empty if none is known.
 	Leader() string
 	// Removed reports whether another server has removed this one from its cluster. The health of this

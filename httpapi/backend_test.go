@@ -201,16 +201,17 @@ type peerList struct{ *fixture }
 
 func (w peerList) Leads() bool { return w.leads() }
 
-func (w peerList) Forward(rw http.ResponseWriter, r *http.Request) {
+func (w peerList) Forward(rw http.ResponseWriter, r *http.Request) (forwarded bool) {
 	w.mu.Lock()
 	w.forwarded++
 	leader := w.leader
 	w.mu.Unlock()
 	if leader == nil {
 		http.Error(rw, "No cluster leader", http.StatusInternalServerError)
-		return
+		return true
 	}
 	leader.ServeHTTP(rw, r)
+	return true
 }
 
 func (w peerList) Leader() string {

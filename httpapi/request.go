@@ -72,15 +72,24 @@ func (q *request) serve() error {
 		}
 		defer q.handler.waiting.Free(client)
 	}
+	err := q.tryAnswer()
+	switch {
+	case !q.needsLeader(err):
+		return err
+	case q.forward():
+		return nil
+	}
+	return q.tryAnswer() // This server has become the leader.
+}
+
+// tryAnswer answers the request, or returns an error that wraps ErrNotLeader before it has written anything.
+func (q *request) tryAnswer() error {
 	err := q.onLeader()
 	if err == nil {
 		err = q.authorize()
 	}
 	if err == nil {
 		err = q.route.answer(q)
-	}
-	if q.needsLeader(err) {
-		return q.forward()
 	}
 	return err
 }
@@ -159,8 +168,8 @@ func (q *request) needsLeader(err error) bool {
 	return notHere && q.forwarder == ""
 }
 
-// forward sends the request to the leader.
-func (q *request) forward() error {
+// forward sends the request to the leader, and reports false if this server has become the leader.
+func (q *request) forward() bool {
 	passed := q.Clone(q.Context())
 	client := q.client()
 	passed.Header.Set(forwardedHeader, q.backend.Peers.Name()+" "+hex.EncodeToString(client[:8]))
@@ -169,6 +178,5 @@ func (q *request) forward() error {
 		passed.ContentLength = int64(len(q.body))
 		passed.TransferEncoding = nil
 	}
-	q.backend.Peers.Forward(q.w, passed)
-	return nil
+	return q.backend.Peers.Forward(q.w, passed)
 }

@@ -36,11 +36,15 @@ func newTransport(p *port) *http.Transport {
 }
 
 // Forward sends the request to the leader. Without a leader that it can reach, Forward waits for the
-// next one, up to [Config].LeaderWait.
-func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
-	if r.Context().Value(forwarded{}) != nil {
+// next one, up to [Config].LeaderWait. A server does not forward a request to itself: it may have no peer
+// secret.
+func (p peers) Forward(w http.ResponseWriter, r *http.Request) (sent bool) {
+	if r.Context().Value(forwarded{}) != nil || p.awaitLeader(r.Context()) == "" {
 		p.writeLeaderLost(w, r, errNoLeader)
-		return
+		return true
+	}
+	if p.Leads() {
+		return false
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(pr *httputil.ProxyRequest) {
@@ -55,6 +59,7 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request) {
 		ErrorHandler: p.writeLeaderLost,
 	}
 	proxy.ServeHTTP(w, r)
+	return true
 }
 
 // toLeader sends requests to the leader.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
 // A server of commit 3dc2024 describes itself without versions. It understands version 1.
@@ -62,6 +64,18 @@ func TestVersions_beforeTheFirstChange(t *testing.T) {
 	a.versions.release()
 	must.NoError(t, caughtUp(t.Context()))
 	must.Eq(t, cluster.MaxVersion, a.server.Store().Snapshot().ClusterVersion())
+}
+
+// A server answers a request that it has received before its election. Bug: it forwarded the request to itself,
+// which a server without a peer secret cannot, and answered with 500 after its wait for a leader.
+func TestForward_toTheServerItself(t *testing.T) {
+	t.Parallel()
+	a := result.Of(New(Config{Name: "s1", BootstrapExpect: 1, HTTPAddr: "127.0.0.1:0", ServerAddr: "127.0.0.1:0"})).OK(t)
+	t.Cleanup(func() { _ = a.Stop() })
+	response, err := http.Get("http://" + a.HTTPAddr() + "/v1/nodes")
+	must.NoError(t, err)
+	must.NoError(t, response.Body.Close())
+	must.Eq(t, http.StatusOK, response.StatusCode)
 }
 
 func TestOlderServers(t *testing.T) {
