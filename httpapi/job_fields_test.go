@@ -249,6 +249,8 @@ var keptAs = map[string]struct {
 // not fails the test. "plan" and "validate" have the warnings of the registration.
 //
 // Regression: of 129 job files of users that the servers accepted, 44 used something that was lost without a word.
+//
+//race:skip one request after the other
 func TestJobFields_eachAlone(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).mixedNodes()
