@@ -52,7 +52,7 @@ func TestExec_likeTheTask(t *testing.T) {
 		var both []int
 		n.until(func() bool {
 			both = n.processes()
-			return len(both) == 2 && !slices.ContainsFunc(both, func(pid int) bool { return nameOf(pid) != "sleep" })
+			return len(both) == 2 && !slices.ContainsFunc(both, func(pid int) bool { return !asleep(pid) })
 		})
 		command := both[0] + both[1] - task
 		must.Eq(t, factsOf(t, task), factsOf(t, command), must.Sprintf("user %q, terminal %t", tt.user, tt.tty))
@@ -65,9 +65,10 @@ func TestExec_likeTheTask(t *testing.T) {
 	n.empty()
 }
 
-func nameOf(pid int) string {
-	name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")) // it may have ended
-	return strings.TrimSpace(string(name))
+// asleep reports whether a process is a sleep that has begun. Before that it has files of its libraries open.
+func asleep(pid int) bool {
+	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status")) // it may have ended
+	return strings.HasPrefix(string(status), "Name:\tsleep\n") && strings.Contains(string(status), "\nState:\tS")
 }
 
 // factsOf returns what a process has from the process that has started it.
