@@ -196,7 +196,8 @@ func (a *Allocation) HealthyIfReachable() bool {
 }
 
 // Stable reports whether the allocation stays as it is while its node does not drain: it has not
-// ended, it is not leaving and not marked, and it has a health verdict or will never have one.
+// ended, it is not leaving and not marked, and it has a health verdict or needs none: drains read the
+// health of services only.
 func (a *Allocation) Stable() bool {
 	return !a.ClientTerminal() && !a.Leaving() && a.DesiredTransition.Class == MarkNone &&
 		(a.HasVerdict() || a.JobType() != JobService)

@@ -119,7 +119,7 @@
 // # N9, health
 //
 //   - If a client has been running and connected, with space on its disk, for twelve seconds, each
-//     service allocation has a verdict one second after its healthy deadline. The deadline counts
+//     service or system allocation has a verdict one second after its healthy deadline. The deadline counts
 //     from the time when a client first received the allocation in this boot, as far as records
 //     contain it, or from the record with the end of its wait for data. An allocation that must stop or has ended needs no verdict.
 //   - At a healthy verdict, each task that must run runs, and has run for the minimum healthy time,
