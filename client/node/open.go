@@ -67,8 +67,8 @@ const (
 )
 
 // Open opens the data directory, and restores the state of an earlier client. It may start new
-// plugins to read their names, at most until the context ends. An error states what an operator
-// must change.
+// plugins to read their names, and waits for the servers, at most until the context ends. An error states
+// what an operator must change; after the end of the context it may wrap the context's cause.
 func Open(ctx context.Context, o Options) (*Node, error) {
 	return open(ctx, o, func(*leftovers) {})
 }
@@ -117,6 +117,7 @@ func (n *Node) takeRecords(ctx context.Context, alone bool, groups cgroup.Hierar
 	if alone || !left.any() {
 		return store, left, nil
 	}
+	n.logger.Info("an earlier client has left records or tasks on this node; the client waits until a server accepts it")
 	if n.accepted, err = admit(ctx, servers, newFailures(n.logger), n.logger); n.accepted != nil {
 		n.closers = append(n.closers, n.accepted.Close)
 	}

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -86,7 +88,11 @@ func (f *flags) run(c *cli.Call) error {
 		return nil
 	}
 	n, err := node.Open(c.Ctx, options)
-	if err != nil {
+	switch {
+	case c.Ctx.Err() != nil && errors.Is(err, context.Canceled): // a supervisor takes another exit code for a failure
+		options.Logger.Info("the client was stopped before it had started", "error", err)
+		return nil
+	case err != nil:
 		return err
 	}
 	fmt.Fprintf(c.Out, "Node %q runs as %s\n", settings.Name, n.ID())
