@@ -10,8 +10,7 @@ import (
 )
 
 // judgeData judges which allocations the record of an ended drain counts because no replacement had their
-// data: those that the drain marked, and others on the node whose data the client keeps and that may still
-// move.
+// data: those that the drain marked, and others on the node whose client keeps the only copy.
 func judgeData(w *Witness, e Entry, record *cluster.Drain) {
 	var names []cluster.AllocID
 	if versioned, has := e.After.(opinion.Versioned); !has || versioned.ClusterVersion() >= opinion.MovesData {
@@ -21,7 +20,7 @@ func judgeData(w *Witness, e Entry, record *cluster.Drain) {
 		}
 		for a := range e.After.AllocsByNode(record.NodeID) {
 			marked := a.DesiredTransition.Migrate && a.DesiredTransition.Drain == record.ID
-			if marked && opinion.Uncopied(a, moves) || !marked && mayMove(moves, a, record) {
+			if marked && opinion.Uncopied(a, moves) || !marked && keepsForDrain(a, record) && opinion.OnlyCopy(a, moves) {
 				names = append(names, a.ID)
 			}
 		}
@@ -56,12 +55,7 @@ func (s movesBefore) EvalsByJob(k cluster.JobKey) iter.Seq[*cluster.Evaluation] 
 	}
 }
 
-// mayMove reports whether the client of an ended allocation of a drain keeps its data, and the data may
-// still move.
-func mayMove(s opinion.Replacements, a *cluster.Allocation, d *cluster.Drain) bool {
-	if !opinion.KeepsData(a) || d.Strategy.IgnoreSystemJobs && opinion.StageOf(a) == opinion.System {
-		return false
-	}
-	_, may := opinion.MayMove(a, s)
-	return may
+// keepsForDrain reports whether the client of an ended allocation keeps data that concerns a drain of its node.
+func keepsForDrain(a *cluster.Allocation, d *cluster.Drain) bool {
+	return opinion.KeepsData(a) && (!d.Strategy.IgnoreSystemJobs || opinion.StageOf(a) != opinion.System)
 }

@@ -23,6 +23,14 @@ func wrongData() []violation {
 			l.apply(changed("a1", dataOut(cluster.DataCopied)), changed("r1", dataIn(cluster.DataCopied)))
 			l.apply(ended("n1", cluster.OutcomeComplete, 0), countsData("a1"))
 		}},
+		{"the only copy, in a slot that the scheduler has given up, that is not counted", witness.MiscountedData, func(l *log) {
+			l.apply(job("web", cluster.JobService, 3, 3), func(w *world, _ time.Time, _ *witness.Touched) {
+				w.jobs[key("web").Job].TaskGroups[0].EphemeralDisk.Migrate = true
+			})
+			l.apply(changed("a1", dataOut(cluster.DataKept), func(a *cluster.Allocation) { a.ClientStatus = cluster.ClientFailed }), changed("a2", stopped))
+			l.apply(drained("n1", cluster.DrainSpec{}))
+			l.apply(ended("n1", cluster.OutcomeComplete, 0))
+		}},
 		{"data of an older cluster version that is counted", witness.MiscountedData, func(l *log) {
 			l.now.version = 8
 			keptOnN1(l)

@@ -231,7 +231,7 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 		return left
 	}
 	for a := range e.After.AllocsByNode(record.NodeID) {
-		if mayMove(e.After, a, record) {
+		if _, may := opinion.MayMove(a, e.After); may && keepsForDrain(a, record) {
 			w.find(e, Finding{Kind: EndedEarly, Drain: record.ID, Node: record.NodeID, Alloc: a.ID, Why: fmt.Sprintf(
 				"the drain ended as %q while the data of an allocation was on the way to its replacement", record.Outcome)})
 		}

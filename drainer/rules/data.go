@@ -40,13 +40,28 @@ func takerOf(v View, a *cluster.Allocation) (taker *cluster.Allocation, may bool
 // mayGetReplacement reports whether a scheduler may still place a replacement that takes the data of an
 // allocation.
 func mayGetReplacement(v View, a *cluster.Allocation) bool {
+	return lacksReplacement(v, a) && hasOpenEval(v, a.JobKey())
+}
+
+// lacksReplacement reports whether a later evaluation would place a replacement of an allocation that has
+// none, with its data.
+func lacksReplacement(v View, a *cluster.Allocation) bool {
 	if !needsData(v, a) || a.DesiredTransition.MigrateDisablePlacement {
 		return false
 	}
-	if a.JobType() != cluster.JobService && a.ClientStatus == cluster.ClientComplete {
-		return false // its work is done
+	done := a.JobType() != cluster.JobService && a.ClientStatus == cluster.ClientComplete
+	return !done
+}
+
+// dataLeft reports whether the data that the client of an ended allocation keeps is the only copy. A
+// replacement may still take it. Or the scheduler has given up the group's slot after many failures, and a
+// new version of the job would get the data.
+func dataLeft(v View, a *cluster.Allocation) bool {
+	if n := v.Node(a.NodeID); n == nil || n.Status == cluster.NodeDown {
+		return false
 	}
-	return hasOpenEval(v, a.JobKey())
+	taker, last := cluster.DataTaker(a, v.Alloc)
+	return taker != nil || last != nil && lacksReplacement(v, last) && (last.DesiredStatus == cluster.DesiredRun || hasOpenEval(v, last.JobKey()))
 }
 
 // needsData reports whether a replacement of the allocation would get its data. A stopped job has no replacements, and a
@@ -62,8 +77,8 @@ func needsData(v View, a *cluster.Allocation) bool {
 
 // DataNotCopied returns the allocations of the drain of a draining node whose data no replacement has in
 // the view, or nil: the data was given up, or is not copied, or may be lost with its allocation. They are
-// those that the drain has marked, and those that ended before and whose replacement may still take the
-// data. Data that no replacement would get does not count.
+// those that the drain has marked, and those that ended before and whose data is the only copy. Data that no
+// replacement would get does not count.
 func DataNotCopied(v View, n *cluster.Node) *cluster.DataNotCopied {
 	var ids []cluster.AllocID
 	for a := range v.DrainAllocs(n.Drain.ID) {
@@ -72,7 +87,7 @@ func DataNotCopied(v View, n *cluster.Node) *cluster.DataNotCopied {
 		}
 	}
 	for a := range v.KeptData(n.ID) {
-		if _, may := takerOf(v, a); may && !a.MarkedBy(n.Drain.ID) && n.Drain.Leaves(a.Stage()) {
+		if !a.MarkedBy(n.Drain.ID) && n.Drain.Leaves(a.Stage()) && dataLeft(v, a) {
 			ids = append(ids, a.ID)
 		}
 	}

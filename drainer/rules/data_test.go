@@ -190,6 +190,19 @@ func TestDataNotCopied(t *testing.T) {
 		"not marked, and given up": {func(_ *fixture.Cluster, a *cluster.Allocation) {
 			a.DesiredTransition, a.DataOut.State = cluster.DesiredTransition{}, cluster.DataGivenUp
 		}, false},
+		// Bug: a drain was complete beside the only copy of data whose slot the scheduler had given up.
+		"not marked, and the slot is given up": {func(w *fixture.Cluster, a *cluster.Allocation) {
+			a.DesiredTransition, a.DesiredStatus = cluster.DesiredTransition{}, cluster.DesiredRun
+			w.Alloc("r1").ClientStatus = cluster.ClientFailed
+		}, true},
+		"not marked, and the replacement is stopped": {func(w *fixture.Cluster, a *cluster.Allocation) {
+			a.DesiredTransition = cluster.DesiredTransition{}
+			w.Alloc("r1").DesiredStatus, w.Alloc("r1").ClientStatus = cluster.DesiredStop, cluster.ClientFailed
+		}, false},
+		"not marked, and a batch job is done": {func(w *fixture.Cluster, a *cluster.Allocation) {
+			a.DesiredTransition, w.Jobs[0].Type = cluster.DesiredTransition{}, cluster.JobBatch
+			a.DesiredStatus, a.NextAllocation = cluster.DesiredRun, ""
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

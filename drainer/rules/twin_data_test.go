@@ -62,6 +62,22 @@ func (w rows) moves(a *cluster.Allocation) (taker *cluster.Allocation, may bool)
 	return nil, complete && w.getsData(last) && !last.DesiredTransition.MigrateDisablePlacement && !done && evals > 0
 }
 
+// onlyCopy: the data that the client of an allocation keeps may still move, or its slot was given up.
+func (w rows) onlyCopy(a *cluster.Allocation) bool {
+	if _, may := w.moves(a); may {
+		return true
+	}
+	chain, complete := w.chain(a)
+	for _, next := range chain[1:] {
+		if s := stateOf(next.DataIn); s == "copied" || s == "given up" || !hasEnded(next) && !toStop(next) {
+			return false
+		}
+	}
+	last, n := chain[len(chain)-1], w.nodeOf(a)
+	done := typeOf(last) != "service" && last.ClientStatus == "complete"
+	return complete && n != nil && n.Status != "down" && w.getsData(last) && !last.DesiredTransition.MigrateDisablePlacement && !done && !toStop(last)
+}
+
 // awaited are the ended allocations for whose data the drain of a node waits.
 func (w *twin) awaited(n *cluster.Node) (awaited []*cluster.Allocation) {
 	if w.deadlineMet(n) || w.policy.Completion == CompletionMarked {
@@ -82,13 +98,12 @@ func (w *twin) notCopiedOn(n *cluster.Node) *cluster.DataNotCopied {
 		lost := stateOf(a.DataOut) == "kept" || stateOf(a.DataOut) == "given up" ||
 			a.DataOut == nil && (a.ClientStatus == "lost" || !hasEnded(a))
 		stays := n.Drain.Strategy.IgnoreSystemJobs && turnOf(a) == 1
-		_, may := w.moves(a)
 		switch {
 		case a.DesiredTransition.Drain == n.Drain.ID:
 			if lost && w.getsData(a) {
 				ids = append(ids, a.ID)
 			}
-		case a.NodeID == n.ID && keepsData(a) && may && !stays:
+		case a.NodeID == n.ID && keepsData(a) && w.onlyCopy(a) && !stays:
 			ids = append(ids, a.ID)
 		}
 	}

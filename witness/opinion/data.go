@@ -2,7 +2,6 @@ package opinion
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -52,28 +51,60 @@ const longestChain = 64
 // MayMove returns whether the data that the client of an ended allocation keeps may still move: to the
 // taker, or to a replacement that is not placed. Then the taker is nil.
 func MayMove(a *cluster.Allocation, s Replacements) (taker *cluster.Allocation, may bool) {
-	if n := s.Node(a.NodeID); n == nil || n.Status == "down" {
-		return nil, false
+	taker, last := successors(a, s)
+	if taker != nil {
+		return taker, notStarted(taker)
 	}
-	last := a
+	return nil, last != nil && wouldBeReplaced(last, s) && hasOpenEval(last, s)
+}
+
+// OnlyCopy reports whether the data that the client of an ended allocation keeps is the only copy of data that
+// a replacement may still get. The data of a group whose slot the scheduler has given up after many failures
+// goes to an allocation of the job's next version.
+func OnlyCopy(a *cluster.Allocation, s Replacements) bool {
+	taker, last := successors(a, s)
+	if taker != nil {
+		return notStarted(taker)
+	}
+	return last != nil && wouldBeReplaced(last, s) && (last.DesiredStatus == "run" || hasOpenEval(last, s))
+}
+
+// successors follows the replacements of an ended allocation that had no data. It returns the one that runs or
+// will run, or the last one if all have ended or stop. Both are nil if the data is of no use.
+func successors(a *cluster.Allocation, s Replacements) (taker, last *cluster.Allocation) {
+	if n := s.Node(a.NodeID); n == nil || n.Status == "down" {
+		return nil, nil
+	}
+	last = a
 	for length := 0; last.NextAllocation != ""; length++ {
 		next := s.Alloc(last.NextAllocation)
 		if next == nil || dataCame(next) || length == longestChain {
-			return nil, false
+			return nil, nil
 		}
 		if last = next; Live(last) && !Stopping(last) {
-			return last, WaitsForData(last) || last.DataIn == nil && last.ClientStatus != "running"
+			return last, nil
 		}
 	}
-	switch t := TypeOf(last); {
-	case !NeedsData(last, s.Job(cluster.JobKey{Namespace: last.Namespace, ID: last.JobID})), last.DesiredTransition.MigrateDisablePlacement:
-		return nil, false
-	case t != "service" && last.ClientStatus == "complete":
-		return nil, false
+	return nil, last
+}
+
+func notStarted(a *cluster.Allocation) bool {
+	return WaitsForData(a) || a.DataIn == nil && a.ClientStatus != "running"
+}
+
+// wouldBeReplaced reports whether the job needs a replacement of an allocation that has none.
+func wouldBeReplaced(a *cluster.Allocation, s Replacements) bool {
+	done := TypeOf(a) != "service" && a.ClientStatus == "complete"
+	return !done && !a.DesiredTransition.MigrateDisablePlacement && NeedsData(a, s.Job(cluster.JobKey{Namespace: a.Namespace, ID: a.JobID}))
+}
+
+func hasOpenEval(a *cluster.Allocation, s Replacements) bool {
+	for e := range s.EvalsByJob(cluster.JobKey{Namespace: a.Namespace, ID: a.JobID}) {
+		if e.Status == "pending" || e.Status == "blocked" {
+			return true
+		}
 	}
-	open := func(e *cluster.Evaluation) bool { return e.Status == "pending" || e.Status == "blocked" }
-	evals := slices.Collect(s.EvalsByJob(cluster.JobKey{Namespace: last.Namespace, ID: last.JobID}))
-	return nil, slices.ContainsFunc(evals, open)
+	return false
 }
 
 // Uncopied reports whether the record of the drain that marked the allocation counts its data as not
