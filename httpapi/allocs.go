@@ -174,17 +174,17 @@ func listJobAllocs(q *request) error {
 }
 
 // listEvalAllocs answers GET /v1/evaluation/{id}/allocations: the allocations that the evaluation
-// placed.
+// placed. They outlive it, so it may be unknown, and the list of one that never existed is empty.
 func listEvalAllocs(q *request) error {
 	return q.read(func(s State) found {
 		id := cluster.EvalID(q.PathValue("id"))
-		eval := s.Eval(id)
-		if eval == nil {
-			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}
+		candidates, created := s.Allocs(), uint64(0)
+		if eval := s.Eval(id); eval != nil {
+			candidates, created = s.AllocsByJob(eval.JobKey()), eval.CreateIndex
 		}
-		allocs := slices.Collect(listing.Where(s.AllocsByJob(eval.JobKey()), func(a *cluster.Allocation) bool { return a.EvalID == id }))
+		allocs := slices.Collect(listing.Where(candidates, func(a *cluster.Allocation) bool { return a.EvalID == id }))
 		f := allocStubs(q, s, allocs)
-		f.index = max(f.index, eval.CreateIndex) // before that it was not found
+		f.index = max(f.index, created)
 		return f
 	})
 }

@@ -114,7 +114,6 @@ func TestErrors(t *testing.T) {
 		{"GET", "/v1/evaluation/none", "", 404, "eval not found"},
 		{"GET", "/v1/metrics", "", 404, "this server has no metrics"},
 		{"GET", "/metrics", "", 404, "this server has no metrics"},
-		{"GET", "/v1/evaluation/none/allocations", "", 404, "eval not found"},
 		{"PUT", "/v1/jobs", `{}`, 400, "Job must be specified"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Periodic":{}}}`, 400, "job: periodic is not supported: the servers start no jobs by the clock"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","ParameterizedJob":{}}}`, 400, "job: parameterized is not supported: the servers dispatch no jobs"},

@@ -198,6 +198,7 @@ func TestPages_allocsAndEvals(t *testing.T) {
 		"/v1/job/web/allocations?x":                                                      {uuid('b', 1), uuid('b', 2)},
 		"/v1/job/web/allocations?namespace=x":                                            nil,
 		"/v1/evaluation/" + uuid('c', 2) + "/allocations?x":                              {uuid('b', 2)},
+		"/v1/evaluation/" + uuid('c', 9) + "/allocations?x":                              nil, // Bug: it was 404.
 		"/v1/evaluations?x":                                                              sorted(uuid('c', 1), uuid('c', 2), uuid('c', 3), failure),
 		"/v1/evaluations?job=sum":                                                        sorted(uuid('c', 3), failure),
 		"/v1/evaluations?status=pending":                                                 {failure},
