@@ -73,6 +73,7 @@ type file struct {
 	Class      hcl.Expression    `hcl:"class,optional"`
 	Pool       hcl.Expression    `hcl:"pool,optional"`
 	Meta       map[string]string `hcl:"meta,optional"`
+	MetaBlocks []metaBlock       `hcl:"meta,block"` // as configurations of the reference have it
 	DataDir    hcl.Expression    `hcl:"data_dir"`
 	PluginDir  hcl.Expression    `hcl:"plugin_dir,optional"`
 	RunDir     hcl.Expression    `hcl:"run_dir,optional"`
@@ -82,6 +83,12 @@ type file struct {
 	Limits     *limits           `hcl:"limits,block"`
 	Log        *logBlock         `hcl:"log,block"`
 	Plugins    []pluginBlock     `hcl:"plugin,block"`
+}
+
+// metaBlock has an attribute for each entry.
+type metaBlock struct {
+	Entries map[string]string `hcl:",remain"`
+	Range   hcl.Range         `hcl:",def_range"`
 }
 
 type resources struct {
@@ -125,7 +132,7 @@ func (f *file) config() (*Config, hcl.Diagnostics) {
 		Region:     r.name("region", f.Region, DefaultRegion),
 		Class:      r.name("class", f.Class, ""),
 		Pool:       r.name("pool", f.Pool, cluster.DefaultNodePool),
-		Meta:       f.Meta,
+		Meta:       f.meta(&r),
 		DataDir:    r.path("data_dir", f.DataDir),
 		PluginDir:  r.path("plugin_dir", f.PluginDir),
 		RunDir:     r.path("run_dir", f.RunDir),
@@ -147,6 +154,19 @@ func (f *file) config() (*Config, hcl.Diagnostics) {
 		c.Servers = f.Servers.read(&r)
 	}
 	return c, r.found
+}
+
+// meta returns the entries of the attribute or of the block.
+func (f *file) meta(r *reader) map[string]string {
+	for i, b := range f.MetaBlocks {
+		if i > 0 || f.Meta != nil {
+			r.add(b.Range, "meta", "the file has it twice")
+		}
+	}
+	if len(f.MetaBlocks) > 0 {
+		return f.MetaBlocks[0].Entries
+	}
+	return f.Meta
 }
 
 func (b *resources) read(r *reader) cluster.Resources {
