@@ -124,7 +124,7 @@ func TestReferenceClient_Jobs(t *testing.T) {
 	task.KillTimeout, task.ShutdownDelay = new(20*time.Second), 2*time.Second
 	group.AddTask(task)
 	job := api.NewServiceJob("web/front end", "web/front end", "global", 70).AddTaskGroup(group).AddDatacenter("dc1").
-		Constrain(api.NewConstraint("${node.class}", "=", "big")).Constrain(api.NewConstraint("${attr.kernel.name}", "=", "linux"))
+		Constrain(api.NewConstraint("${node.class}", "=", "big")).Constrain(api.NewConstraint("${node.pool}", "=", "default"))
 	job.NodePool = new("default")
 
 	registered := result.Read(client.Jobs().Register(job, nil)).OK(t)
@@ -132,7 +132,7 @@ func TestReferenceClient_Jobs(t *testing.T) {
 	must.Eq(t, "", registered.Warnings)
 	must.Eq(t, &cluster.Job{
 		Namespace: "default", ID: "web/front end", Type: cluster.JobService, Priority: 70, NodePool: "default", Datacenters: []string{"dc1"},
-		Constraints: []cluster.Constraint{{LTarget: "${attr.kernel.name}", Operand: "=", RTarget: "linux"}},
+		Constraints: []cluster.Constraint{{LTarget: "${node.pool}", Operand: "=", RTarget: "default"}},
 		TaskGroups: []*cluster.TaskGroup{{
 			Name: "front", Count: 3, NodeClasses: []string{"big"}, ShutdownDelay: 3 * time.Second,
 			Migrate:       &cluster.MigrateStrategy{MaxParallel: 2, HealthCheck: "checks", MinHealthyTime: 10 * time.Second, HealthyDeadline: time.Minute},

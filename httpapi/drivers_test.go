@@ -151,6 +151,43 @@ func TestReferenceClient_EnforceIndex(t *testing.T) {
 	must.Eq(t, 1, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Version)
 }
 
+// A job that names variables which no node has gets warnings, waits, and is placed when a node has them. Bug: its
+// tasks failed until their slots were given up.
+func TestReferenceClient_unknownVariables(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	url := w.serve(httpapi.Options{}).URL
+	register := func(attributes, meta map[string]string) {
+		n := &cluster.Node{
+			ID: nodeID(1), SecretID: secretOf(nodeID(1)), Name: "n1", Datacenter: "dc1", Status: cluster.NodeReady, ReportsDrivers: true,
+			Resources: cluster.Resources{CPU: 4000, MemoryMB: 4000, DiskMB: 10_000}, Attributes: attributes, Meta: meta,
+			Drivers: map[string]*cluster.DriverInfo{"raw_exec": {Detected: true, Healthy: true}},
+		}
+		body := result.Of(json.Marshal(wire.NewRegistration(n))).OK(t)
+		must.Eq(t, 200, request(t, "PUT", url+"/v1/client/"+string(n.ID)+"/register", string(body)).code)
+	}
+	register(map[string]string{"kernel.name": "linux"}, nil)
+	task := api.NewTask("main", "raw_exec").SetConfig("command", "/bin/${attr.shell}").Constrain(api.NewConstraint("${meta.rack}", "regexp", "r.*")).
+		Constrain(api.NewConstraint("${meta.none}", "is_not_set", "")).Constrain(api.NewConstraint("${attr.kernel.name}", "=", "linux"))
+	job := api.NewServiceJob("web", "web", "global", 50).AddTaskGroup(api.NewTaskGroup("web", 1).AddTask(task))
+	jobs := w.client().Jobs()
+	want := `group "web": task "main": constraint "${meta.rack} regexp r.*": no node has ${meta.rack} now, so no node can run its tasks
+group "web": no node has the variable ${attr.shell} now, so no node can run its tasks`
+	must.Eq(t, want, result.Read(jobs.Validate(job, nil)).OK(t).Warnings)
+	must.Eq(t, want, result.Read(jobs.Plan(job, false, nil)).OK(t).Warnings)
+	must.Eq(t, want, result.Read(jobs.Register(job, nil)).OK(t).Warnings)
+	registered := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
+	must.SliceEmpty(t, w.schedule(registered).Places)
+	register(map[string]string{"kernel.name": "linux"}, map[string]string{"rack": "r1"})
+	plan := w.schedule(registered)
+	must.SliceEmpty(t, plan.Places)
+	e := result.Read(w.client().Evaluations().Info(string(plan.Blocked.ID), nil)).OK(t)
+	must.Eq(t, map[string]int{"missing variable ${attr.shell}": 1}, e.FailedTGAllocs["web"].ConstraintFiltered)
+	register(map[string]string{"kernel.name": "linux", "shell": "sh"}, map[string]string{"rack": "r1"})
+	must.Len(t, 1, w.schedule(registered).Places)
+	must.Eq(t, "", result.Read(jobs.Register(job, nil)).OK(t).Warnings)
+}
+
 // A job file names drivers. While the servers of a cluster are upgraded, its registration keeps what the
 // older servers would keep, and its answer has a warning.
 func TestReferenceClient_DriversBeforeTheirVersion(t *testing.T) {

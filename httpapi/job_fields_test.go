@@ -132,7 +132,7 @@ var chosen = []struct {
 	{"Config", map[string]any{"command": "true"}},
 	{"Devices[].Constraints[].LTarget", "${device.vendor}"},
 	{"Devices[].Affinities[].LTarget", "${device.vendor}"},
-	{"Constraints[].LTarget", "${attr.other}"},
+	{"Constraints[].LTarget", "${node.unique.name}"},
 	{"Constraints[].Operand", "!="},
 	{"Devices[].Affinities[].Operand", "!="},
 	{"Devices[].Name", "nvidia/gpu"},
@@ -215,9 +215,9 @@ func plainJob(id, path string) *api.Job {
 		{"TaskGroups[].Tasks[].Resources.Devices[].Affinities[]", func() {
 			task.Resources.Devices[0].Affinities = []*api.Affinity{api.NewAffinity("${device.model}", "=", "a", 20)}
 		}},
-		{"Constraints[]", func() { job.Constraints = []*api.Constraint{api.NewConstraint("${attr.one}", "=", "a")} }},
-		{"TaskGroups[].Constraints[]", func() { group.Constraints = []*api.Constraint{api.NewConstraint("${attr.one}", "=", "a")} }},
-		{"TaskGroups[].Tasks[].Constraints[]", func() { task.Constraints = []*api.Constraint{api.NewConstraint("${attr.one}", "=", "a")} }},
+		{"Constraints[]", func() { job.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},
+		{"TaskGroups[].Constraints[]", func() { group.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},
+		{"TaskGroups[].Tasks[].Constraints[]", func() { task.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},
 		{"TaskGroups[].Tasks[].Lifecycle", func() { task.Lifecycle = &api.TaskLifecycle{Hook: "prestart"} }},
 		{"TaskGroups[].Tasks[].CSIPluginConfig", func() { task.CSIPluginConfig = &api.TaskCSIPluginConfig{ID: "disks", Type: "node"} }},
 	} {

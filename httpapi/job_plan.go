@@ -33,6 +33,7 @@ func planJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	warnings = append(warnings, shortage.Unknown(state, job)...)
 	updates := desiredUpdates(state, job, plan)
 	if fresh(plan) >= mostPlanned {
 		warnings = append(warnings, fmt.Sprintf("The plan ends after %d new allocations", mostPlanned))

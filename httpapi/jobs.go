@@ -20,6 +20,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -112,6 +113,7 @@ func registerJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	warnings = append(warnings, shortage.Unknown(state, job)...)
 	at := preserve(state, body, job)
 	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && job.NeededVersion() >= cluster.VersionOfRollouts {
 		job = job.At(cluster.VersionOfConfirmation)
@@ -252,8 +254,16 @@ func validateJob(q *request) error {
 	}
 	var body wire.JobValidateRequest
 	warnings, err := decodeJob(q, &body)
+	var job *cluster.Job
 	if err == nil {
-		_, err = jobOf(q, body.Job)
+		job, err = jobOf(q, body.Job)
+	}
+	if err == nil {
+		state, failed := q.state()
+		if failed != nil {
+			return failed
+		}
+		warnings = append(warnings, shortage.Unknown(state, job)...)
 	}
 	answer := wire.JobValidateResponse{DriverConfigValidated: true, ValidationErrors: []string{}, Warnings: strings.Join(warnings, "\n")}
 	if refusal, is := errors.AsType[*failure.Failure](err); is && refusal.Code == http.StatusBadRequest {

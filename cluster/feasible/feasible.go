@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/variables"
 )
 
 // MissingDrivers begins the reason of a node without a driver that can start tasks of the group. The names
@@ -33,7 +34,10 @@ func Of(j *cluster.Job) *Job {
 func (j *Job) Group(g *cluster.TaskGroup) *Demands {
 	d := j.groups[g]
 	if d == nil {
-		d = &Demands{constraints: append(slices.Clip(j.shared), read(g.Constraints)...), client: ClientOf(g), devices: devicesOf(g)}
+		d = &Demands{
+			constraints: append(slices.Clip(j.shared), read(g.Constraints)...), variables: Variables(j.job, g),
+			client: ClientOf(g), devices: devicesOf(g),
+		}
 		for _, t := range g.Tasks {
 			if t != nil {
 				d.constraints = append(d.constraints, read(t.Constraints)...)
@@ -47,6 +51,7 @@ func (j *Job) Group(g *cluster.TaskGroup) *Demands {
 // Demands are what a group demands of a node.
 type Demands struct {
 	constraints []*constraint
+	variables   []string
 	client      Client
 	devices     Devices
 }
@@ -101,6 +106,11 @@ func (d *Demands) Refusal(n *cluster.Node) string {
 	}
 	if why := d.client.Refusal(n); why != "" {
 		return why
+	}
+	for _, name := range d.variables {
+		if _, set := variables.OfNode(n, name); !set {
+			return fmt.Sprintf("missing variable ${%s}", name)
+		}
 	}
 	return d.devices.Missing(n)
 }
@@ -201,55 +211,5 @@ func resolve(n *cluster.Node, target string) (value string, set bool) {
 	if !is {
 		return target, true
 	}
-	kind, name, _ := strings.Cut(name, ".")
-	switch kind {
-	case "attr":
-		if value, set = n.Attributes[name]; set {
-			return value, true
-		}
-		if driver, is := strings.CutPrefix(name, "driver."); is {
-			return ofDriver(n, driver)
-		}
-		return "", false
-	case "driver":
-		return ofDriver(n, name)
-	case "meta":
-		value, set = n.Meta[name]
-		return value, set
-	case "node":
-		return ofNode(n, name)
-	}
-	return "", false
-}
-
-func ofNode(n *cluster.Node, name string) (value string, set bool) {
-	switch name {
-	case "unique.id":
-		return string(n.ID), true
-	case "unique.name":
-		return n.Name, true
-	case "datacenter":
-		return n.Datacenter, true
-	case "class":
-		return n.NodeClass, n.NodeClass != ""
-	case "pool":
-		return cmp.Or(n.NodePool, cluster.DefaultNodePool), true
-	}
-	return "", false
-}
-
-// ofDriver returns a fact of a driver: "name", or "name.attribute".
-func ofDriver(n *cluster.Node, fact string) (value string, set bool) {
-	name, _, isAttribute := strings.Cut(fact, ".")
-	d := n.Drivers[name]
-	switch {
-	case d == nil:
-		return "", false
-	case isAttribute:
-		value, set = d.Attributes["driver."+fact]
-		return value, set
-	case n.HasDriver(name):
-		return "1", true
-	}
-	return "", false
+	return variables.OfNode(n, name)
 }

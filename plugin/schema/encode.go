@@ -16,13 +16,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/msgpack"
 
-	"github.com/seed-f9cf0b39/nodedrain/plugin/taskenv"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/variables"
 )
 
 // Encode returns a config as msgpack. The config is a JSON object, or empty for none. lookup
 // returns the values of variables. An error names the key or the variable, and means that the
 // config is wrong.
-func (s *Schema) Encode(config []byte, lookup taskenv.Lookup) (_ []byte, err error) {
+func (s *Schema) Encode(config []byte, lookup variables.Lookup) (_ []byte, err error) {
 	defer guard(&err)
 	config, err = interpolated(config, lookup)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Schema) Encode(config []byte, lookup taskenv.Lookup) (_ []byte, err err
 
 // interpolated returns a config whose variables are replaced. A missing config counts as an empty
 // one.
-func interpolated(config []byte, lookup taskenv.Lookup) ([]byte, error) {
+func interpolated(config []byte, lookup variables.Lookup) ([]byte, error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		return []byte("{}"), nil
 	}
@@ -77,15 +77,15 @@ func interpolated(config []byte, lookup taskenv.Lookup) ([]byte, error) {
 // texts replaces the variables in the strings of one config. The limit for one string is also the
 // limit for all strings together.
 type texts struct {
-	lookup taskenv.Lookup
+	lookup variables.Lookup
 	size   int // of the texts so far, in bytes
 }
 
 // interpolate replaces the variables in a text.
 func (t *texts) interpolate(text string) (string, error) {
-	text, err := taskenv.Interpolate(text, t.lookup)
-	if t.size += len(text); err == nil && t.size > taskenv.MaxText {
-		err = fmt.Errorf("with this text the config has more than %d bytes of text", taskenv.MaxText)
+	text, err := variables.Interpolate(text, t.lookup)
+	if t.size += len(text); err == nil && t.size > variables.MaxText {
+		err = fmt.Errorf("with this text the config has more than %d bytes of text", variables.MaxText)
 	}
 	return text, err
 }

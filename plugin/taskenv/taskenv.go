@@ -28,7 +28,7 @@
 //
 // The values of the job's env may name all but each other and the environment of devices. A
 // variable that does not exist is an error, and the task does not start: an empty text in its place
-// could make a command do something else. So is a text with more than [MaxText] bytes after the
+// could make a command do something else. So is a text with more than [variables.MaxText] bytes after the
 // replacement, a variable with more than [MaxVariable], and an environment with more than [MaxSize].
 package taskenv
 
@@ -42,6 +42,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/variables"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
@@ -65,7 +66,7 @@ func DirsOf(isolation driver.FSIsolation, allocDir, taskDir string) Dirs {
 
 // Source is what an environment is made of. Nil pointers and empty texts leave their variables out.
 type Source struct {
-	Node   *cluster.Node
+	Node   *cluster.Node // must not change
 	Region string
 	Alloc  *cluster.Allocation
 	Group  *cluster.TaskGroup
@@ -88,9 +89,10 @@ const (
 
 // Env is the environment of a task. It does not change.
 type Env struct {
-	vars  map[string]string // of the task
-	facts map[string]string // of the node, with the names that texts use
-	size  int               // of vars, in bytes
+	vars   map[string]string // of the task
+	node   *cluster.Node     // whose facts texts may name, or nil
+	region string
+	size   int // of vars, in bytes
 	// excess names the first variable that exceeds a bound, or is nil.
 	excess error
 }
@@ -98,8 +100,11 @@ type Env struct {
 // New returns the environment of a task. The error names the variable of the job that is not valid or
 // names an unknown one, or the variable that exceeds [MaxVariable] or [MaxSize].
 func New(s Source) (*Env, error) {
-	e := &Env{vars: map[string]string{}, facts: map[string]string{}}
-	e.addNode(s.Node, s.Region)
+	e := &Env{vars: map[string]string{}, node: s.Node, region: s.Region}
+	e.set("NOMAD_REGION", s.Region)
+	if s.Node != nil {
+		e.set("NOMAD_DC", s.Node.Datacenter)
+	}
 	e.addAlloc(s.Alloc, s.Group)
 	e.set("NOMAD_ALLOC_DIR", s.Dirs.Alloc)
 	e.set("NOMAD_TASK_DIR", s.Dirs.Task)
@@ -112,7 +117,7 @@ func New(s Source) (*Env, error) {
 		return e, nil
 	}
 	e.addTask(s.Task)
-	before := &Env{vars: maps.Clone(e.vars), facts: e.facts}
+	before := &Env{vars: maps.Clone(e.vars), node: e.node, region: e.region}
 	for _, name := range slices.Sorted(maps.Keys(s.Task.Env)) {
 		value, err := before.Interpolate(s.Task.Env[name])
 		if err == nil {
@@ -169,40 +174,6 @@ func (e *Env) set(name, value string) {
 	}
 }
 
-func (e *Env) addNode(n *cluster.Node, region string) {
-	e.set("NOMAD_REGION", region)
-	fact := func(name, value string) {
-		if value != "" {
-			e.facts[name] = value
-		}
-	}
-	fact("node.region", region)
-	if n == nil {
-		return
-	}
-	e.set("NOMAD_DC", n.Datacenter)
-	for key, value := range n.Attributes {
-		e.facts["attr."+key] = value
-	}
-	for key, value := range n.Meta {
-		e.facts["meta."+key] = value
-	}
-	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
-		if d := n.Drivers[name]; d != nil {
-			for _, key := range slices.Sorted(maps.Keys(d.Attributes)) {
-				e.facts[key] = d.Attributes[key] // as in driver.raw_exec.version
-				e.facts["attr."+key] = d.Attributes[key]
-			}
-		}
-	}
-	// Last: no attribute of a driver replaces them.
-	fact("node.unique.id", string(n.ID))
-	fact("node.unique.name", n.Name)
-	fact("node.datacenter", n.Datacenter)
-	fact("node.class", n.NodeClass)
-	fact("node.pool", n.NodePool)
-}
-
 func (e *Env) addAlloc(a *cluster.Allocation, g *cluster.TaskGroup) {
 	if a == nil {
 		return
@@ -241,12 +212,7 @@ func (e *Env) addTask(t *cluster.Task) {
 // addMeta adds the variables of one place. Two keys may have the same variable: the greater key wins.
 func (e *Env) addMeta(meta map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		name := strings.Map(func(r rune) rune {
-			if r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
-				return r
-			}
-			return '_'
-		}, key)
+		name := variables.MetaName(key)
 		value := strings.ReplaceAll(meta[key], "\x00", "_")
 		e.put("NOMAD_META_"+name, value)
 		e.put("NOMAD_META_"+strings.ToUpper(name), value)
@@ -265,18 +231,23 @@ func (e *Env) List() []string {
 	return list
 }
 
-// Lookup returns the value of a variable of a text, such as attr.kernel.name. It is a [Lookup].
+// Lookup returns the value of a variable of a text, such as attr.kernel.name. It is a [variables.Lookup].
 func (e *Env) Lookup(variable string) (string, bool) {
 	if name, ok := strings.CutPrefix(variable, "env."); ok {
 		value, ok := e.vars[name]
 		return value, ok
 	}
-	if value, ok := e.facts[variable]; ok {
-		return value, true
+	if variable == "node.region" {
+		return e.region, e.region != ""
+	}
+	if e.node != nil {
+		if value, ok := variables.OfNode(e.node, variable); ok {
+			return value, true
+		}
 	}
 	value, ok := e.vars[variable]
 	return value, ok
 }
 
-// Interpolate replaces the variables of a text, for example of a user. See [Interpolate].
-func (e *Env) Interpolate(text string) (string, error) { return Interpolate(text, e.Lookup) }
+// Interpolate replaces the variables of a text, for example of a user. See [variables.Interpolate].
+func (e *Env) Interpolate(text string) (string, error) { return variables.Interpolate(text, e.Lookup) }

@@ -3,12 +3,15 @@ package taskenv_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/variables"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/taskenv"
 )
@@ -72,6 +75,18 @@ WHERE=dc1/linux`, "\n"), e.List())
 	must.MapLen(t, 27, e.Map())
 	e.Map()["PORT"] = "changed"
 	must.Eq(t, "80", e.Map()["PORT"])
+}
+
+// The scheduler expects the variables that the client sets.
+func TestNew_expected(t *testing.T) {
+	t.Parallel()
+	s := source()
+	s.Task.Env, s.Endpoint, s.Task.CSIPlugin = nil, "/csi.sock", &cluster.CSIPlugin{}
+	e, err := taskenv.New(s)
+	must.NoError(t, err)
+	for _, name := range slices.Sorted(maps.Keys(e.Map())) {
+		must.True(t, variables.OfTask(s.Alloc.Job, s.Group, s.Task, name), must.Sprint(name))
+	}
 }
 
 // The job wins over the client, and devices win over the job.
@@ -233,24 +248,24 @@ func TestInterpolate(t *testing.T) {
 		"a${NOMAD_TASK_DIR}b${empty}c": "a/tbc",
 		"$${x} $$${x} ${quoted}":       `${x} $${x} "${x}\`,
 	} {
-		got, err := taskenv.Interpolate(text, lookup)
+		got, err := variables.Interpolate(text, lookup)
 		must.NoError(t, err)
 		must.Eq(t, expected, got)
 	}
-	_, err := taskenv.Interpolate("${x}", nil)
+	_, err := variables.Interpolate("${x}", nil)
 	must.EqError(t, err, "there is no variable ${x}")
 }
 
 // A short text with a long value has a bound.
 func TestInterpolate_TooMuch(t *testing.T) {
 	t.Parallel()
-	value := strings.Repeat("x", taskenv.MaxText/4)
+	value := strings.Repeat("x", variables.MaxText/4)
 	long := func(string) (string, bool) { return value, true }
-	got, err := taskenv.Interpolate(strings.Repeat("${a}", 4), long)
+	got, err := variables.Interpolate(strings.Repeat("${a}", 4), long)
 	must.NoError(t, err)
-	must.Eq(t, taskenv.MaxText, len(got))
+	must.Eq(t, variables.MaxText, len(got))
 	for _, text := range []string{"${a}${a}${a}${a}x", "x${a}${a}${a}${a}", strings.Repeat("${a}", 1<<14), "$${" + value + "${a}${a}${a}"} {
-		_, err := taskenv.Interpolate(text, long)
+		_, err := variables.Interpolate(text, long)
 		must.ErrorContains(t, err, "has more than 1048576 bytes with the values of its variables")
 		must.Less(t, 200, len(err.Error()))
 	}
@@ -264,15 +279,15 @@ func FuzzInterpolate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		names := 0
-		got, err := taskenv.Interpolate(text, func(string) (string, bool) { names++; return "${value}", true })
+		got, err := variables.Interpolate(text, func(string) (string, bool) { names++; return "${value}", true })
 		must.LessEq(t, strings.Count(text, "${"), names)
-		if !strings.Contains(text, "${") && len(text) <= taskenv.MaxText {
+		if !strings.Contains(text, "${") && len(text) <= variables.MaxText {
 			must.NoError(t, err)
 			must.Eq(t, text, got)
 		}
-		must.LessEq(t, taskenv.MaxText, len(got))
+		must.LessEq(t, variables.MaxText, len(got))
 		if err != nil {
-			must.True(t, strings.Contains(err.Error(), "closing brace") || len(text) > taskenv.MaxText/len("${value}"), must.Sprint(err))
+			must.True(t, strings.Contains(err.Error(), "closing brace") || len(text) > variables.MaxText/len("${value}"), must.Sprint(err))
 			return
 		}
 		must.GreaterEq(t, names, strings.Count(got, "${value}"))

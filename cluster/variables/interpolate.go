@@ -1,4 +1,7 @@
-package taskenv
+// Package variables reads the variables in texts of jobs, such as ${attr.kernel.name}. The client replaces
+// them when it starts a task. The scheduler reads their names, because a task does not start on a node
+// without one of them.
+package variables
 
 import (
 	"fmt"
@@ -60,4 +63,13 @@ func first(text string, lookup Lookup) (value, after string, err error) {
 // variable returns the name of a variable without spaces, brackets and quotation marks.
 func variable(inside string) string {
 	return strings.NewReplacer(`["`, ".", `"]`, "").Replace(strings.TrimSpace(inside))
+}
+
+// Names returns the names of the variables in a text, in their order. They end where a closing brace is missing.
+func Names(text string) (names []string) {
+	_, _ = Interpolate(text, func(name string) (string, bool) { // the names before an error count
+		names = append(names, name)
+		return "", true
+	})
+	return names
 }
