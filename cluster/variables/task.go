@@ -1,31 +1,24 @@
 package variables
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ofEveryTask are the variables in the environment of each task.
-var ofEveryTask = [...]string{
-	"NOMAD_ALLOC_DIR", "NOMAD_TASK_DIR", "NOMAD_SECRETS_DIR", "NOMAD_ALLOC_ID", "NOMAD_SHORT_ALLOC_ID", "NOMAD_ALLOC_NAME", "NOMAD_ALLOC_INDEX",
-	"NOMAD_TASK_NAME", "NOMAD_GROUP_NAME", "NOMAD_JOB_ID", "NOMAD_JOB_NAME", "NOMAD_NAMESPACE", "NOMAD_DC", "NOMAD_REGION",
-}
-
 // OfTask reports whether the client sets a variable in the environment of a task, beside the variables of the
 // job and of devices.
 func OfTask(j *cluster.Job, g *cluster.TaskGroup, t *cluster.Task, name string) bool {
 	switch name {
+	case "NOMAD_ALLOC_DIR", "NOMAD_TASK_DIR", "NOMAD_SECRETS_DIR", "NOMAD_ALLOC_ID", "NOMAD_SHORT_ALLOC_ID", "NOMAD_ALLOC_NAME", "NOMAD_ALLOC_INDEX",
+		"NOMAD_TASK_NAME", "NOMAD_GROUP_NAME", "NOMAD_JOB_ID", "NOMAD_JOB_NAME", "NOMAD_NAMESPACE", "NOMAD_DC", "NOMAD_REGION":
+		return true
 	case "NOMAD_CPU_LIMIT":
 		return t.Resources.CPU > 0
 	case "NOMAD_MEMORY_LIMIT":
 		return t.Resources.MemoryMB > 0
 	case "CSI_ENDPOINT":
 		return t.CSIPlugin != nil
-	}
-	if slices.Contains(ofEveryTask[:], name) {
-		return true
 	}
 	if meta, is := strings.CutPrefix(name, "NOMAD_META_"); is {
 		return hasMeta(j.Meta, meta) || hasMeta(g.Meta, meta) || hasMeta(t.Meta, meta)

@@ -277,7 +277,7 @@ func importRules() []lint.ImportRule {
 			module + "/witness": "a world and its judges are independent",
 		}},
 	}
-	for _, name := range []string{"alarm", "raftwrite", "quantity", "semver", "feasible", "volumes"} {
+	for _, name := range []string{"alarm", "raftwrite", "quantity", "semver", "feasible", "variables", "volumes"} {
 		rules = append(rules, lint.ImportRule{Package: module + "/cluster/" + name, OnlyStandard: "embedders get this module"})
 	}
 	const noPlugins = "only a client, the plugins and the commands that serve them speak the protocol of plugins"
