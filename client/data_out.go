@@ -54,12 +54,14 @@ func (o *dataOut) kept() bool {
 }
 
 // keep decides at the end of the allocation whether its data is kept. There is none if no task has started, unless
-// it came from another allocation. Work that has run to completion gets no replacement.
+// it came from another allocation. Work that has run to completion gets no replacement. The cluster version may be
+// unknown, after an upgrade of the client or with a full disk. Then the client keeps the data: the row of an older
+// cluster ends that.
 func (o *dataOut) keep() {
 	a := o.alloc
 	in := a.rec.DataIn
 	switch {
-	case a.core.version < cluster.VersionOfData, !a.group.MovesData(), a.report.endOnly:
+	case a.core.version > 0 && a.core.version < cluster.VersionOfData, !a.group.MovesData(), a.report.endOnly:
 	case !a.order.anyStarted() && (in == nil || in.State != DataInPlaced):
 	case a.job.ToCompletion() && !a.rec.Stopping && !a.order.failed():
 	default:

@@ -70,11 +70,21 @@ func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func
 		}
 		ended[a.ID] = ends
 		if ends && !a.Terminal() && endsEarly(a, r.ClientStatus) || reconciles && isReconciled(v, a, r.ClientStatus) ||
-			r.Healthy != nil && *r.Healthy && !a.JudgedHealthy() && !a.Terminal() && rolls.has(a.JobKey()) {
+			becomesHealthy(a, r) && rolls.has(a.JobKey()) {
 			jobs[a.JobKey()] = jobOf(v, a)
 		}
 	}
 	return jobEvals(jobs, cluster.TriggerAllocFailure, at, newID)
+}
+
+// becomesHealthy reports whether an allocation counts as healthy only from a report on. One that has its verdict
+// already may begin to run.
+func becomesHealthy(a *cluster.Allocation, r cluster.AllocReport) bool {
+	verdict := a.JudgedHealthy()
+	if r.Healthy != nil {
+		verdict = *r.Healthy
+	}
+	return verdict && r.ClientStatus == cluster.ClientRunning && !a.HealthyIfReachable() && !a.Leaving() && !a.Canary()
 }
 
 // isReconciled reports whether a report that gives an allocation a status may let a plan reconcile an

@@ -1,6 +1,7 @@
 package moved
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -40,11 +41,22 @@ func (j *Judge) dropped(now time.Time, s *statestore.Snapshot, m *machine.Node, 
 	}
 	r := m.Record(d.Alloc)
 	switch {
-	case r == nil && !d.Removed.IsZero() && !j.taken(d.Alloc, ""):
+	case r == nil && !d.Removed.IsZero() && !j.taken(d.Alloc, "") && !passedOn(m, d):
 		j.find(now, Dropped, m.ID(), d.Alloc, "the client has removed the data of %v, and for the servers it is kept", d.Writers)
 	case r != nil && r.Ended && (r.DataOut == nil || r.DataOut.State != cluster.DataKept && !r.DataOut.Moved):
 		j.find(now, Dropped, m.ID(), d.Alloc, "the client no longer keeps the data of %v, and for the servers it is kept", d.Writers)
 	}
+}
+
+// passedOn reports whether another disk of the machine has the data that had come to a disk and that no task of the
+// disk's allocation has used.
+func passedOn(m *machine.Node, d *machine.Disk) bool {
+	for other := range machine.DisksOf(m).All() {
+		if other != d && other.Removed.IsZero() && len(d.Writers) > 0 && slices.Contains(other.Writers, d.Writers[len(d.Writers)-1]) {
+			return true
+		}
+	}
+	return false
 }
 
 const (
