@@ -77,14 +77,15 @@ func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func
 	return jobEvals(jobs, cluster.TriggerAllocFailure, at, newID)
 }
 
-// becomesHealthy reports whether an allocation counts as healthy only from a report on. One that has its verdict
-// already may begin to run.
+// becomesHealthy reports whether an allocation is healthy from a report on: it gets the verdict, or it has the
+// verdict and begins to run.
 func becomesHealthy(a *cluster.Allocation, r cluster.AllocReport) bool {
 	verdict := a.JudgedHealthy()
 	if r.Healthy != nil {
 		verdict = *r.Healthy
 	}
-	return verdict && r.ClientStatus == cluster.ClientRunning && !a.HealthyIfReachable() && !a.Leaving() && !a.Canary()
+	begins := a.ClientStatus != cluster.ClientRunning && r.ClientStatus == cluster.ClientRunning
+	return verdict && !a.Terminal() && (!a.JudgedHealthy() || begins)
 }
 
 // isReconciled reports whether a report that gives an allocation a status may let a plan reconcile an

@@ -66,6 +66,9 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 		c.AwaySince = time.Time{}
 		c.ClientStatus, c.ClientDescription, c.TaskStates, c.VolumeHolds = r.ClientStatus, r.ClientDescription, states, holds
 		c.DataIn, c.DataOut = in, out
+		if out.StateOf().Ended() && !a.DataOut.StateOf().Ended() {
+			c.AllocModifyIndex = t.rows.written.index // its client deletes the data when it has this
+		}
 		edits.endMove(c, at)
 		if verdict {
 			judge(c, r, at, t.rows.written.index)
@@ -173,11 +176,14 @@ func dataIn(a *cluster.Allocation, r cluster.AllocReport, at time.Time) *cluster
 }
 
 // dataOut returns the move out of an allocation after a report of its own client. The client may keep the
-// data when it ends the allocation, and give the data up later, unless a replacement waits for it.
+// data when it ends the allocation, and give the data up later, unless a replacement waits for it. The data of a lost
+// allocation is given up: its replacement does not wait for it.
 func (e *allocEdits) dataOut(a *cluster.Allocation, r cluster.AllocReport, at time.Time) *cluster.DataMove {
 	switch {
 	case r.DataOut == nil:
 		return a.DataOut
+	case a.DataOut == nil && (a.ClientStatus == cluster.ClientLost || a.DesiredDescription == cluster.DescLost):
+		return received(&cluster.DataMove{State: cluster.DataGivenUp, Why: "the allocation was lost"}, at)
 	case a.DataOut == nil && r.DataOut.State == cluster.DataKept:
 		return received(r.DataOut, at)
 	case !a.DataOut.Kept() || r.DataOut.State != cluster.DataGivenUp:

@@ -89,6 +89,23 @@ func TestUpdateAllocsFromClient_whoseDataMayEnd(t *testing.T) {
 	})
 }
 
+// The servers give up the data of a lost allocation. Bug: a client that came back reported that it keeps the data, and
+// deleted it when it had read that the allocation is lost. For the servers it kept the data for ever.
+func TestUpdateAllocsFromClient_dataOfALostAllocation(t *testing.T) {
+	t.Parallel()
+	w := dataWorld(t)
+	w.lose("first")
+	lost := w.snap().Alloc("first")
+	for range 2 { // a report comes twice
+		w.data("first", "n2", cluster.ClientComplete, nil, &cluster.DataMove{State: cluster.DataKept})
+		got := w.snap().Alloc("first")
+		must.Eq(t, cluster.ClientComplete, got.ClientStatus)
+		must.Eq(t, cluster.DataGivenUp, got.DataOut.State)
+		must.Eq(t, "the allocation was lost", got.DataOut.Why)
+		must.Greater(t, lost.AllocModifyIndex, got.AllocModifyIndex, must.Sprint("its client gets the row"))
+	}
+}
+
 // The client of the old node gives the data up when no replacement waits for it. Bug: it did after an hour, although a
 // replacement waited for its turn.
 func TestUpdateAllocsFromClient_theOldClientGivesTheDataUp(t *testing.T) {
