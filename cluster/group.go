@@ -32,6 +32,8 @@ type TaskGroup struct {
 	RestartPolicy *RestartPolicy `codec:",omitempty"`
 	// Constraints restrict the nodes that the group may run on, with those of its job and tasks.
 	Constraints []Constraint `codec:",omitempty"`
+	// DistinctHosts allows no two allocations of the group on one node. It needs cluster version 9.
+	DistinctHosts bool `codec:",omitempty"`
 	// Meta is the operator's information, or nil.
 	Meta map[string]string `codec:",omitempty"`
 	// Volumes are what each allocation needs, in the order of their names.

@@ -55,6 +55,9 @@ type Job struct {
 	Datacenters []string
 	// Constraints restrict the nodes that the job may run on.
 	Constraints []Constraint `codec:",omitempty"`
+	// DistinctHosts allows no two allocations of a service or batch job on one node. It needs cluster
+	// version 9.
+	DistinctHosts bool `codec:",omitempty"`
 	// Meta is the operator's information, or nil.
 	Meta       map[string]string `codec:",omitempty"`
 	TaskGroups []*TaskGroup
@@ -335,4 +338,17 @@ func (j *Job) Copy() *Job {
 		c.TaskGroups[i] = g.Copy()
 	}
 	return &c
+}
+
+// KeepsApart reports whether an allocation of a group of the job must not be on a node that another allocation
+// of the job is on. A system or sysbatch job has one of each group on every node in any case.
+func (j *Job) KeepsApart(group string, other *Allocation) bool {
+	switch {
+	case j == nil || j.Type.EveryNode():
+		return false
+	case j.DistinctHosts:
+		return other.JobKey() == j.Key()
+	}
+	g := j.Group(group)
+	return g != nil && g.DistinctHosts && other.JobKey() == j.Key() && other.TaskGroup == group
 }

@@ -235,6 +235,9 @@ func (j *Job) NeededVersion() Version {
 	if len(j.Constraints) > 0 || len(j.Meta) > 0 {
 		needed = VersionOfDrivers
 	}
+	if j.DistinctHosts {
+		needed = VersionOfRollouts
+	}
 	for _, g := range j.TaskGroups {
 		needed = max(needed, g.neededVersion())
 	}
@@ -251,6 +254,9 @@ func (j *Job) At(v Version) *Job {
 	if v < VersionOfDrivers {
 		c.Constraints, c.Meta = nil, nil
 	}
+	if v < VersionOfRollouts {
+		c.DistinctHosts = false
+	}
 	for _, g := range c.TaskGroups {
 		if g == nil {
 			continue
@@ -262,7 +268,7 @@ func (j *Job) At(v Version) *Job {
 			g.Volumes = nil
 		}
 		if v < VersionOfRollouts {
-			g.Update = nil
+			g.Update, g.DistinctHosts = nil, false
 		}
 		if v < VersionOfConfirmation {
 			g.Disconnect.NoReplace, g.Disconnect.KeepReplacement = false, false
@@ -280,7 +286,7 @@ func (g *TaskGroup) neededVersion() Version {
 	switch {
 	case g == nil:
 		return MinVersion
-	case g.Update != nil:
+	case g.Update != nil, g.DistinctHosts:
 		return VersionOfRollouts
 	case g.Disconnect.NoReplace || g.Disconnect.KeepReplacement:
 		return VersionOfConfirmation

@@ -28,7 +28,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
 			return cluster.VersionOfConfirmation
 		}
-		if strings.Contains(path, ".Data") || strings.Contains(path, ".Update") {
+		if strings.Contains(path, ".Data") || strings.Contains(path, ".Update") || strings.Contains(path, ".DistinctHosts") {
 			return cluster.VersionOfData
 		}
 		return cluster.VersionOfDrivers
@@ -51,7 +51,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 68, tagged)
+	must.MapLen(t, 72, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

@@ -115,6 +115,10 @@ func registerJob(q *request) error {
 	}
 	warnings = append(warnings, shortage.Unknown(state, job)...)
 	at := preserve(state, body, job)
+	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && keepsApart(job) { // together they may fail together
+		return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and distinct_hosts needs version %d: "+
+			"upgrade the servers, then register the job", v, cluster.VersionOfRollouts)
+	}
 	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && job.NeededVersion() >= cluster.VersionOfRollouts {
 		job = job.At(cluster.VersionOfConfirmation)
 		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: update blocks have no effect yet; "+
@@ -155,6 +159,10 @@ func registerJob(q *request) error {
 	answer := jobResponse(done, cmp.Or(done.Unchanged, done.Index))
 	answer.Warnings = strings.Join(warnings, "\n")
 	return q.written(done.Index, answer)
+}
+
+func keepsApart(j *cluster.Job) bool {
+	return j.DistinctHosts || slices.ContainsFunc(j.TaskGroups, func(g *cluster.TaskGroup) bool { return g.DistinctHosts })
 }
 
 // preserve takes the counts of groups and the resources of tasks from the registered job, as the request has it.

@@ -243,6 +243,9 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	if why := c.predecessorReason(a); why != "" {
 		return why
 	}
+	if why := c.apartReason(g, a); why != "" {
+		return why
+	}
 	return c.tally.full(g, a)
 }
 
@@ -261,6 +264,25 @@ func (c *checker) refusal(g *cluster.TaskGroup, n *cluster.Node) string {
 	}
 	if n.ModifyIndex > c.plan.SnapshotIndex && c.job.Constrained(g) {
 		return fmt.Sprintf("it was written at index %d, after the plan's %d, and the group has constraints", n.ModifyIndex, c.plan.SnapshotIndex)
+	}
+	return ""
+}
+
+// apartReason returns why the allocation must not be on its node because another one is there, or the empty string.
+func (c *checker) apartReason(g *cluster.TaskGroup, a *cluster.Allocation) string {
+	if !c.job.DistinctHosts && !g.DistinctHosts {
+		return ""
+	}
+	conflicts := func(other *cluster.Allocation) bool { return !other.Terminal() && c.job.KeepsApart(g.Name, other) }
+	for other := range c.view.LiveAllocsByNode(a.NodeID) {
+		if conflicts(other) && !c.left[other.ID] {
+			return fmt.Sprintf("node %s has allocation %s, and the job has distinct_hosts", a.NodeID, other.ID)
+		}
+	}
+	for _, other := range c.accepted.Places {
+		if other.NodeID == a.NodeID && conflicts(other) {
+			return fmt.Sprintf("node %s gets allocation %s, and the job has distinct_hosts", a.NodeID, other.ID)
+		}
 	}
 	return ""
 }

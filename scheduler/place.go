@@ -22,6 +22,8 @@ type placer struct {
 	// nil if it requests none.
 	devices feasible.Devices
 	next    map[cluster.NodeID]feasible.Assignment
+	// distinct: a node takes one allocation of the group at most.
+	distinct bool
 	// heap holds the nodes that may fit one more allocation, the best first. pop drops a
 	// node without room: no room becomes free during a plan.
 	heap candidates
@@ -33,6 +35,8 @@ type candidate struct {
 	// same counts the allocations of the group on the node. left is [placer.left].
 	same int
 	left int64
+	// taken: the plan has placed an allocation of the group on the node.
+	taken bool
 }
 
 // compareID orders by node id.
@@ -40,14 +44,19 @@ func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.
 
 // newPlacer returns a placer for the group. same counts the group's allocations on each
 // node.
-func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible.Demands, same map[cluster.NodeID]int) *placer {
+// The plan has placed the allocations in placed, and stops those in left.
+func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible.Demands, same map[cluster.NodeID]int, placed []*cluster.Allocation, left map[cluster.AllocID]bool) *placer {
 	rooms, version := w.ready(), w.ClusterVersion()
 	p := &placer{need: g.Resources(), world: w, devices: demands.Devices(), heap: make(candidates, 0, len(rooms))}
 	if p.devices.Any() {
 		p.next = make(map[cluster.NodeID]feasible.Assignment)
 	}
+	taken := takenNodes(w, j, g, placed, left)
+	if taken != nil {
+		p.distinct = true
+	}
 	for i := range rooms {
-		if r := &rooms[i]; r.fits(p.need) && accepts(r.node, j, g, version) && demands.Refusal(r.node) == "" && p.assign(r.node) {
+		if r := &rooms[i]; !taken[r.node.ID] && r.fits(p.need) && accepts(r.node, j, g, version) && demands.Refusal(r.node) == "" && p.assign(r.node) {
 			p.heap = append(p.heap, candidate{room: r, left: p.left(r)})
 		}
 	}
@@ -63,6 +72,26 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible
 		p.unclaimable = func(name string) string { return book.Unclaimable(j.Namespace, g, name) }
 	}
 	return p
+}
+
+// takenNodes returns the nodes that take no allocation of the group because an allocation that the group keeps
+// apart from is there. It returns nil for a group whose allocations may share a node.
+func takenNodes(v View, j *cluster.Job, g *cluster.TaskGroup, placed []*cluster.Allocation, left map[cluster.AllocID]bool) map[cluster.NodeID]bool {
+	if j.Type.EveryNode() || !j.DistinctHosts && !g.DistinctHosts {
+		return nil
+	}
+	taken := make(map[cluster.NodeID]bool)
+	for a := range v.UnconcludedAllocs(j.Key()) {
+		if !a.Terminal() && !left[a.ID] && j.KeepsApart(g.Name, a) {
+			taken[a.NodeID] = true
+		}
+	}
+	for _, a := range placed {
+		if j.KeepsApart(g.Name, a) {
+			taken[a.NodeID] = true
+		}
+	}
+	return taken
 }
 
 // assign chooses the devices of the next allocation on the node, if the group requests any. It reports false
@@ -82,7 +111,7 @@ func (p *placer) assign(n *cluster.Node) bool {
 
 // fits reports whether one more allocation fits.
 func (p *placer) fits(c candidate) bool {
-	if p.next != nil && p.next[c.node.ID].Devices == nil {
+	if p.distinct && c.taken || p.next != nil && p.next[c.node.ID].Devices == nil {
 		return false
 	}
 	return c.fits(p.need)
@@ -109,6 +138,7 @@ func (p *placer) take(c *candidate) spot {
 	s := spot{node: c.node}
 	c.take(p.need)
 	c.same++
+	c.taken = true
 	if p.next != nil {
 		s.devices = p.next[c.node.ID].Devices
 		p.world.devicesInUse(c.node.ID).Add(s.devices)

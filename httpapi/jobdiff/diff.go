@@ -236,14 +236,14 @@ func diffType(was, is, changed bool) wire.DiffType {
 
 func jobFields(j *cluster.Job) []field {
 	return []field{
-		{"Datacenters", strings.Join(j.Datacenters, ", ")}, {"NodePool", j.NodePool}, {"Priority", strconv.Itoa(j.Priority)},
+		{"Datacenters", strings.Join(j.Datacenters, ", ")}, {"DistinctHosts", flagText(j.DistinctHosts)}, {"NodePool", j.NodePool}, {"Priority", strconv.Itoa(j.Priority)},
 		{"Stop", strconv.FormatBool(j.Stop)}, {"Type", string(j.Type)},
 	}
 }
 
 func groupFields(g *cluster.TaskGroup) []field {
 	return []field{
-		{"Count", strconv.Itoa(g.Count)}, {"KeepReplacement", flagText(g.Disconnect.KeepReplacement)},
+		{"Count", strconv.Itoa(g.Count)}, {"DistinctHosts", flagText(g.DistinctHosts)}, {"KeepReplacement", flagText(g.Disconnect.KeepReplacement)},
 		{"LostAfter", durationText(g.Disconnect.LostAfter)}, {"NoReplace", flagText(g.Disconnect.NoReplace)},
 		{"NodeClasses", strings.Join(g.NodeClasses, ", ")}, {"ShutdownDelay", durationText(g.ShutdownDelay)},
 		{"StopOnClientAfter", durationText(g.Disconnect.StopOnClientAfter)},

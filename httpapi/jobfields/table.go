@@ -96,7 +96,7 @@ func constraints(below string) rows {
 		block(at).named("constraint"),
 		kept(at + ".LTarget").named("attribute"),
 		kept(at + ".RTarget").named("value"),
-		kept(at + ".Operand").named("operator").remark("[some are refused](api.md), such as `distinct_hosts`"),
+		kept(at + ".Operand").named("operator").remark("[some are refused](api.md), such as `distinct_property`; `distinct_hosts` is for a job or a group"),
 	}
 }
 

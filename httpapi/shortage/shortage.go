@@ -68,6 +68,8 @@ type shortage struct {
 	refuses func(*cluster.Node) string
 	// occupied are the nodes on which a job of every node has its allocation; nil for other jobs.
 	occupied map[cluster.NodeID]bool
+	// apart: occupied are the nodes that distinct_hosts excludes.
+	apart bool
 	// nearest is the sum of the missing shares of metric.Nearest.
 	nearest float64
 }
@@ -81,6 +83,14 @@ func newShortage(s State, j *cluster.Job, g *cluster.TaskGroup, queued int) *sho
 		c.occupied = map[cluster.NodeID]bool{}
 		for a := range s.AllocsByJob(j.Key()) {
 			if a.TaskGroup == g.Name && !a.Terminal() {
+				c.occupied[a.NodeID] = true
+			}
+		}
+	}
+	if c.apart = !j.Type.EveryNode() && (j.DistinctHosts || g.DistinctHosts); c.apart {
+		c.occupied = map[cluster.NodeID]bool{}
+		for a := range s.AllocsByJob(j.Key()) {
+			if !a.Terminal() && j.KeepsApart(g.Name, a) {
 				c.occupied[a.NodeID] = true
 			}
 		}
@@ -119,13 +129,16 @@ func (c *shortage) add(s State, j *cluster.Job, g *cluster.TaskGroup, n *cluster
 	}
 	m.NodesInPool++
 	m.NodesAvailable[n.Datacenter]++
-	if c.occupied[n.ID] || len(j.Datacenters) > 0 && !slices.Contains(j.Datacenters, n.Datacenter) {
+	if c.occupied[n.ID] && !c.apart || len(j.Datacenters) > 0 && !slices.Contains(j.Datacenters, n.Datacenter) {
 		return
 	}
 	m.NodesEvaluated++
 	refusal := c.demands.Refusal(n)
 	if len(g.NodeClasses) > 0 && !slices.Contains(g.NodeClasses, n.NodeClass) {
 		refusal = classConstraint(g.NodeClasses)
+	}
+	if refusal == "" && c.apart && c.occupied[n.ID] {
+		refusal = "distinct_hosts"
 	}
 	if refusal == "" {
 		refusal = c.refuses(n)

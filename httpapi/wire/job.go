@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -351,7 +352,7 @@ func NewJob(j *cluster.Job, region string) *Job {
 		Datacenters: j.Datacenters, NodePool: new(j.NodePool), Stop: new(j.Stop), SubmitTime: new(int64(0)), Version: new(j.Version),
 		Status: new(""), StatusDescription: new(""), AllAtOnce: new(false), Stable: new(false), Update: noUpdate(),
 		ParentID: new(""), DispatchIdempotencyToken: new(""), ConsulNamespace: new(""), VaultNamespace: new(""), NomadTokenID: new(""),
-		Constraints: newConstraints(j.Constraints), Meta: j.Meta,
+		Constraints: append(distinctConstraint(j.DistinctHosts), newConstraints(j.Constraints)...), Meta: j.Meta,
 		CreateIndex: new(j.CreateIndex), ModifyIndex: new(j.ModifyIndex), JobModifyIndex: new(j.JobModifyIndex),
 	}
 	for _, g := range j.TaskGroups {
@@ -365,7 +366,7 @@ func NewJob(j *cluster.Job, region string) *Job {
 func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 	w := &TaskGroup{
 		Name: new(g.Name), Count: new(g.Count), ShutdownDelay: new(g.ShutdownDelay), Meta: g.Meta,
-		Constraints:   append(classConstraints(g.NodeClasses), newConstraints(g.Constraints)...),
+		Constraints:   slices.Concat(classConstraints(g.NodeClasses), distinctConstraint(g.DistinctHosts), newConstraints(g.Constraints)),
 		RestartPolicy: newRestartPolicy(g.RestartPolicyOf(nil, job)), Migrate: newMigrate(g.Migrate, job),
 		EphemeralDisk: &EphemeralDisk{
 			Sticky: new(g.EphemeralDisk.Sticky), Migrate: new(g.EphemeralDisk.Migrate), SizeMB: new(g.EphemeralDisk.SizeMB),

@@ -2,10 +2,12 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +32,12 @@ func (w *Job) Job() (*cluster.Job, error) {
 		j.Type = cluster.JobService
 	}
 	c := conversion{job: w, kind: j.Type}
-	j.Constraints, c.ofClasses = splitConstraints(w.Constraints)
+	constraints, distinct, err := splitDistinct(w.Constraints)
+	if err != nil {
+		return nil, err
+	}
+	j.DistinctHosts = distinct
+	j.Constraints, c.ofClasses = splitConstraints(constraints)
 	for i, g := range w.TaskGroups {
 		if g == nil {
 			return nil, fmt.Errorf("Task group %d is missing", i)
@@ -79,8 +86,11 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	if d := w.EphemeralDisk; d != nil {
 		g.EphemeralDisk = cluster.EphemeralDisk{Sticky: orZero(d.Sticky), Migrate: orZero(d.Migrate), SizeMB: orZero(d.SizeMB)}
 	}
-	var ofClasses []Constraint
-	g.Constraints, ofClasses = splitConstraints(w.Constraints)
+	var constraints, ofClasses []Constraint
+	if constraints, g.DistinctHosts, err = splitDistinct(w.Constraints); err != nil {
+		return nil, err
+	}
+	g.Constraints, ofClasses = splitConstraints(constraints)
 	ofClasses = slices.Concat(c.ofClasses, ofClasses)
 	for i, t := range w.Tasks {
 		if t == nil {
@@ -89,6 +99,9 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 		task, err := taskOf(t, g.RestartPolicyOf(nil, c.kind))
 		if err != nil {
 			return nil, fmt.Errorf("Task %q: %w", t.Name, err)
+		}
+		if slices.ContainsFunc(t.Constraints, func(c Constraint) bool { return c.Operand == distinctHosts }) {
+			return nil, fmt.Errorf("Task %q: Constraint %q belongs to the job or the group", t.Name, distinctHosts)
 		}
 		var onClass []Constraint
 		task.Constraints, onClass = splitConstraints(t.Constraints)
@@ -219,6 +232,32 @@ func override[T int | time.Duration](value *T, by *T) {
 	if by != nil {
 		*value = *by
 	}
+}
+
+const distinctHosts = "distinct_hosts"
+
+// splitDistinct separates the constraint that keeps allocations on different nodes. Its right side is a boolean,
+// or missing for true.
+func splitDistinct(constraints []Constraint) (others []Constraint, distinct bool, err error) {
+	for _, c := range constraints {
+		if c.Operand != distinctHosts {
+			others = append(others, c)
+			continue
+		}
+		is, err := strconv.ParseBool(cmp.Or(c.RTarget, "true"))
+		if err != nil {
+			return nil, false, fmt.Errorf("Constraint %q: %q must be true or false", distinctHosts, c.RTarget)
+		}
+		distinct = distinct || is
+	}
+	return others, distinct, nil
+}
+
+func distinctConstraint(distinct bool) []Constraint {
+	if !distinct {
+		return nil
+	}
+	return []Constraint{{Operand: distinctHosts, RTarget: "true"}}
 }
 
 // splitConstraints separates the constraints that name the allowed node classes: every cluster

@@ -149,7 +149,8 @@
 // Parameters of a group:
 //
 //   - count=N: 1 by default. max-parallel=N: how many allocations drains may move at the same time.
-//     update=N: how many a new version of the tasks replaces at the same time; 0 is all.
+//     update=N: how many a new version of the tasks replaces at the same time; 0 is all. distinct: no
+//     node gets two of its allocations.
 //   - min-healthy=TIME: how long an allocation runs before it is healthy. healthy-deadline=TIME: when
 //     its verdict is due.
 //   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay. Their sum is the stop time, if the

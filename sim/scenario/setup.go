@@ -57,7 +57,9 @@ type Group struct {
 	// MaxParallel is the limit of the migrate block, or nil for the default.
 	MaxParallel *int `drain:"max-parallel"`
 	// Update is how many allocations a new version of the job replaces at a time, or nil for the default.
-	Update          *int          `drain:"update"`
+	Update *int `drain:"update"`
+	// Distinct allows no two allocations of the group on one node.
+	Distinct        bool          `drain:"distinct"`
 	MinHealthy      time.Duration `drain:"min-healthy"`
 	HealthyDeadline time.Duration `drain:"healthy-deadline"`
 	Kill            time.Duration `drain:"kill,long"`      // the kill timeout

@@ -47,7 +47,7 @@ const leastJobs = 2
 
 // drawJob draws a job and its allocations, and perhaps jobs with the same id in other namespaces.
 func (m *population) drawJob(name string, t cluster.JobType, plugin bool) {
-	d, away := m.draft.dice("job/"+name), m.draft.dice("away/"+name)
+	d, away, apart := m.draft.dice("job/"+name), m.draft.dice("away/"+name), m.draft.dice("apart/"+name)
 	spaces := []cluster.Namespace{cluster.DefaultNamespace}
 	if m.draft.shows(d, namespaces) {
 		spaces = some(d, d.between(1, 3), []cluster.Namespace{cluster.DefaultNamespace, "blue", "green"})
@@ -70,6 +70,7 @@ func (m *population) drawJob(name string, t cluster.JobType, plugin bool) {
 		for i := range m.groupsOf(d, t) {
 			g := m.drawGroup(d, t)
 			drawAway(away, &g)
+			g.Distinct = !t.EveryNode() && apart.odds(0.05)
 			g.Name, g.Plugin = name, plugin && i == 0
 			if i > 0 {
 				g.Name = string(rune('a' + i))

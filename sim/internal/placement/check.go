@@ -7,6 +7,7 @@ const (
 	Overcommitted  invariant.Check = "S1 overcommitted"      // the allocations of a node need more than its resources
 	NotReady       invariant.Check = "S1 not ready"          // a placement on a node that is not ready, not eligible, or drains
 	Unsuitable     invariant.Check = "S1 unsuitable"         // a placement on a node outside the group's pool, datacenters or classes
+	Together       invariant.Check = "S1 together"           // a placement on a node with another allocation of a group whose allocations are on distinct nodes
 	OtherVersion   invariant.Check = "S1 other version"      // a placement of another version of the job than the current one
 	OtherResources invariant.Check = "S1 other resources"    // a placement with other resources than its group specifies
 	GivenTwice     invariant.Check = "S1 device given twice" // a device of a new allocation that another one has
@@ -28,7 +29,7 @@ const (
 // Checks returns all checks.
 func Checks() []invariant.Check {
 	return []invariant.Check{
-		Overcommitted, NotReady, Unsuitable, OtherVersion, OtherResources, GivenTwice, WrongDevices, AboveCount, NameTwice, ReplacedTwice,
+		Overcommitted, NotReady, Unsuitable, Together, OtherVersion, OtherResources, GivenTwice, WrongDevices, AboveCount, NameTwice, ReplacedTwice,
 		BrokenLineage, StillRunning, ReplacedOften, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom,
 	}
 }

@@ -50,8 +50,24 @@ func (p *plan) judgeNode(a *cluster.Allocation) {
 		p.report(NotReady, a, "the node is deleted, not ready, ineligible or draining")
 	case s != nil && !matches(n, p.job, s.group):
 		p.report(Unsuitable, a, "the node is not in the pool, the datacenters or the classes of the group")
+	case s != nil && distinct(p.job, s.group):
+		for other := range p.after.AllocsByNode(a.NodeID) {
+			if other.ID != a.ID && sameGroup(other, a) && staysThere(other) {
+				p.report(Together, a, "%s is on the node, too", other.ID)
+			}
+		}
 	}
 }
+
+// distinct reports whether no two allocations of the group may be on one node.
+func distinct(j *cluster.Job, g *cluster.TaskGroup) bool { return g.DistinctHosts && !onEveryNode(j) }
+
+func sameGroup(a, b *cluster.Allocation) bool {
+	return a.Namespace == b.Namespace && a.JobID == b.JobID && a.TaskGroup == b.TaskGroup
+}
+
+// staysThere reports whether an allocation has not ended, and the servers do not stop it.
+func staysThere(a *cluster.Allocation) bool { return opinion.Live(a) && a.DesiredStatus == "run" }
 
 // accepts reports whether the scheduler may place allocations on the node. A nil node does not
 // exist.

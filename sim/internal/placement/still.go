@@ -47,6 +47,13 @@ func (p *plan) judgeRoom(g *cluster.TaskGroup) {
 			}
 		}
 	}
+	if distinct(p.job, g) {
+		for a := range p.after.AllocsByJob(p.key) {
+			if a.TaskGroup == g.Name && staysThere(a) {
+				held[a.NodeID] = true
+			}
+		}
+	}
 	for n := range p.after.Nodes() {
 		if accepts(n) && matches(n, p.job, g) && !held[n.ID] && p.hasRoom(n, resourcesOf(g)) {
 			p.add(BlockedWithRoom, invariant.Violation{Node: n.ID, Group: cluster.GroupKey{Job: p.key, Name: g.Name}},
