@@ -46,6 +46,9 @@ type Allocation struct {
 	// Devices are the devices that the plan gave to the tasks, or nil. They are shared and never
 	// written to. No other allocation that is not client-terminal has them.
 	Devices *AssignedDevices `codec:",omitempty"`
+	// Ports are the ports of the node that the plan gave to the group and its tasks, or nil. They are shared
+	// and never written to. No other allocation that is not client-terminal has them.
+	Ports *AssignedPorts `codec:",omitempty"`
 
 	DesiredStatus      DesiredStatus
 	DesiredDescription string
@@ -310,6 +313,9 @@ func (a *Allocation) NeededVersion() Version {
 	if a.DataIn != nil || a.DataOut != nil {
 		needed = max(needed, VersionOfData)
 	}
+	if a.Ports != nil {
+		needed = max(needed, VersionOfPorts)
+	}
 	return needed
 }
 
@@ -336,7 +342,7 @@ func (a *Allocation) StopTime() time.Duration {
 	return g.StopTime()
 }
 
-// Copy returns a copy that shares only Job, Devices, TaskStates, VolumeHolds, DataIn and DataOut with a:
+// Copy returns a copy that shares only Job, Devices, Ports, TaskStates, VolumeHolds, DataIn and DataOut with a:
 // these are never written to.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {

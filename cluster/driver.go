@@ -82,6 +82,8 @@ func (n *Node) CheckDrivers() error {
 func (n *Node) NeededVersion() Version {
 	switch {
 	case n == nil:
+	case n.Network != nil:
+		return VersionOfPorts
 	case !n.AwaySince.IsZero() || n.Unlisted != nil:
 		return VersionOfConfirmation
 	case len(n.StoragePlugins) > 0 || n.VolumeAllowance != 0 || n.HoldLimit != 0:
@@ -101,6 +103,9 @@ func (n *Node) At(v Version) *Node {
 		return n
 	}
 	c := n.Copy()
+	if v < VersionOfPorts {
+		c.Network = nil
+	}
 	if v < VersionOfConfirmation {
 		c.AwaySince, c.Unlisted = time.Time{}, nil
 	}

@@ -38,7 +38,9 @@ type TaskGroup struct {
 	Meta map[string]string `codec:",omitempty"`
 	// Volumes are what each allocation needs, in the order of their names.
 	Volumes []VolumeRequest `codec:",omitempty"`
-	Tasks   []*Task
+	// Ports are the ports of the node that each allocation gets, static ones first.
+	Ports []PortRequest `codec:",omitempty"`
+	Tasks []*Task
 }
 
 // EphemeralDisk is the scratch space of a group.
@@ -89,7 +91,7 @@ func (g *TaskGroup) canonicalize(t JobType) {
 		g.Update = nil
 	}
 	g.Constraints, g.Meta = orNil(g.Constraints), orNilMap(g.Meta)
-	g.Volumes = orNil(g.Volumes)
+	g.Volumes, g.Ports = orNil(g.Volumes), sortedPorts(g.Ports)
 	slices.SortStableFunc(g.Volumes, func(a, b VolumeRequest) int { return strings.Compare(a.Name, b.Name) })
 	for i := range g.Volumes {
 		g.Volumes[i].MountOptions = g.Volumes[i].MountOptions.canonical()
@@ -105,7 +107,7 @@ func (g *TaskGroup) canonicalize(t JobType) {
 		task.Env, task.Meta = orNilMap(task.Env), orNilMap(task.Meta)
 		task.VolumeMounts = orNil(task.VolumeMounts)
 		task.StoragePlugin = task.StoragePlugin || task.CSIPlugin != nil
-		task.Devices = orNil(task.Devices)
+		task.Devices, task.Ports = orNil(task.Devices), sortedPorts(task.Ports)
 		for i, r := range task.Devices {
 			task.Devices[i].Constraints, task.Devices[i].Affinities = orNil(r.Constraints), orNil(r.Affinities)
 		}
@@ -140,7 +142,7 @@ func (g *TaskGroup) validate(t JobType) error {
 		}
 		errs = append(errs, g.Migrate.Validate())
 	}
-	errs = append(errs, g.Update.Validate(), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices())
+	errs = append(errs, g.Update.Validate(), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices(), g.validatePorts())
 	errs = append(errs, g.validateTasks()...)
 	errs = append(errs, g.validateLifecycle()...)
 	errs = append(errs, g.validateVolumes()...)
@@ -196,6 +198,7 @@ func (g *TaskGroup) Copy() *TaskGroup {
 	c.RestartPolicy = g.RestartPolicy.copy()
 	c.Constraints = slices.Clone(g.Constraints)
 	c.Meta = maps.Clone(g.Meta)
+	c.Ports = slices.Clone(g.Ports)
 	c.Volumes = slices.Clone(g.Volumes)
 	for i, v := range c.Volumes {
 		c.Volumes[i].MountOptions = v.MountOptions.Copy()

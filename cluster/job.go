@@ -318,7 +318,7 @@ func RunsLike(was, is *Job, group string) bool {
 		return true
 	}
 	return maps.Equal(was.Meta, is.Meta) && maps.Equal(a.Meta, b.Meta) && a.EphemeralDisk == b.EphemeralDisk && a.ShutdownDelay == b.ShutdownDelay &&
-		a.Disconnect.StopOnClientAfter == b.Disconnect.StopOnClientAfter && slices.EqualFunc(a.Volumes, b.Volumes, VolumeRequest.equal) &&
+		a.Disconnect.StopOnClientAfter == b.Disconnect.StopOnClientAfter && slices.Equal(a.Ports, b.Ports) && slices.EqualFunc(a.Volumes, b.Volumes, VolumeRequest.equal) &&
 		slices.EqualFunc(a.Tasks, b.Tasks, func(x, y *Task) bool {
 			return x.unplaced().Equal(y.unplaced()) && a.RestartPolicyOf(x, was.Type) == b.RestartPolicyOf(y, is.Type)
 		})

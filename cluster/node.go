@@ -63,6 +63,9 @@ type Node struct {
 	MaxKillTimeout time.Duration `codec:",omitempty"`
 	// Devices are the devices of the node, in the order of their kinds.
 	Devices []*DeviceGroup `codec:",omitempty"`
+	// Network is the network whose ports allocations get, or nil: then no group with ports is placed on the
+	// node.
+	Network *NodeNetwork `codec:",omitempty"`
 	// StoragePlugins are the storage plugins that run on the node, in the order of their ids and types.
 	StoragePlugins []*StoragePlugin `codec:",omitempty"`
 	// VolumeAllowance is how long the client may need to take the volumes of an allocation off the
@@ -182,6 +185,7 @@ func (n *Node) Copy() *Node {
 	for i, g := range c.Devices {
 		c.Devices[i] = g.Copy()
 	}
+	c.Network = n.Network.Copy()
 	c.StoragePlugins = slices.Clone(n.StoragePlugins)
 	for i, p := range c.StoragePlugins {
 		c.StoragePlugins[i] = p.Copy()

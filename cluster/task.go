@@ -48,6 +48,9 @@ type Task struct {
 	LogConfig *LogConfig `codec:",omitempty"`
 	// Devices are what the task needs of the node's devices.
 	Devices []DeviceRequest `codec:",omitempty"`
+	// Ports are the ports of the node that the task itself requests, static ones first. It is an older form
+	// of [TaskGroup.Ports].
+	Ports []PortRequest `codec:",omitempty"`
 	// VolumeMounts are the volumes of the group that the task sees.
 	VolumeMounts []VolumeMount `codec:",omitempty"`
 	// CSIPlugin makes the task a storage plugin for real volumes, or is nil. StoragePlugin is
@@ -106,6 +109,7 @@ func (t *Task) Copy() *Task {
 	for i, d := range c.Devices {
 		c.Devices[i].Constraints, c.Devices[i].Affinities = slices.Clone(d.Constraints), slices.Clone(d.Affinities)
 	}
+	c.Ports = slices.Clone(t.Ports)
 	c.VolumeMounts, c.CSIPlugin = slices.Clone(t.VolumeMounts), t.CSIPlugin.copy()
 	if t.LogConfig != nil {
 		logs := *t.LogConfig
@@ -126,7 +130,7 @@ func (t *Task) Equal(o *Task) bool {
 		equalPointed(t.Lifecycle, o.Lifecycle) && t.Leader == o.Leader && t.KillSignal == o.KillSignal &&
 		slices.Equal(t.Constraints, o.Constraints) && equalPointed(t.RestartPolicy, o.RestartPolicy) &&
 		maps.Equal(t.Meta, o.Meta) && equalPointed(t.LogConfig, o.LogConfig) && slices.EqualFunc(t.Devices, o.Devices, DeviceRequest.Equal) &&
-		slices.Equal(t.VolumeMounts, o.VolumeMounts) && equalPointed(t.CSIPlugin, o.CSIPlugin)
+		slices.Equal(t.Ports, o.Ports) && slices.Equal(t.VolumeMounts, o.VolumeMounts) && equalPointed(t.CSIPlugin, o.CSIPlugin)
 }
 
 // unplaced returns a copy without what decides only where the task may run, and without the restart policy.
@@ -215,6 +219,9 @@ func (j *Job) TextBytes() int {
 		if g == nil {
 			continue
 		}
+		for _, r := range g.PortRequests() {
+			size += len(r.Label)
+		}
 		size += constraintBytes(g.Constraints) + mapBytes(g.Meta) + g.volumeBytes()
 		for _, t := range g.Tasks {
 			if t != nil {
@@ -270,6 +277,9 @@ func (j *Job) At(v Version) *Job {
 		if v < VersionOfRollouts {
 			g.Update, g.DistinctHosts = nil, false
 		}
+		if v < VersionOfPorts {
+			g.Ports = nil
+		}
 		if v < VersionOfConfirmation {
 			g.Disconnect.NoReplace, g.Disconnect.KeepReplacement = false, false
 		}
@@ -288,6 +298,8 @@ func (g *TaskGroup) neededVersion() Version {
 		return MinVersion
 	case g.Update != nil, g.DistinctHosts:
 		return VersionOfRollouts
+	case g.RequestsPorts():
+		return VersionOfPorts
 	case g.Disconnect.NoReplace || g.Disconnect.KeepReplacement:
 		return VersionOfConfirmation
 	case g.usesVolumes():
@@ -312,6 +324,9 @@ func (t *Task) at(v Version) *Task {
 	}
 	if v < VersionOfVolumes {
 		t.VolumeMounts, t.CSIPlugin = nil, nil
+	}
+	if v < VersionOfPorts {
+		t.Ports = nil
 	}
 	return t
 }

@@ -23,6 +23,8 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 		switch path[strings.LastIndexByte(path, '.')+1:] {
 		case "Devices":
 			return cluster.VersionOfDevices
+		case "Ports", "Network":
+			return cluster.VersionOfPorts
 		case "Volumes", "VolumeMounts", "CSIPlugin", "StoragePlugins", "VolumeAllowance", "HoldLimit", "VolumeHolds":
 			return cluster.VersionOfVolumes
 		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
@@ -51,7 +53,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 72, tagged)
+	must.MapLen(t, 78, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

@@ -28,7 +28,8 @@ import (
 //	   awaited, and what the scheduler does when such a node returns. A purge that keeps the
 //	   allocations that may run, with its time
 //	9  the moves of the data of ephemeral disks. What identifies the history of a state. The update
-//	   block of a group, and rollouts of new versions. Jobs that may run in every node pool
+//	   block of a group, and rollouts of new versions. Jobs that may run in every node pool.
+//	   Ports of groups, tasks and allocations, and the networks of nodes
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -65,6 +66,9 @@ const VersionOfRollouts Version = 9
 
 // VersionOfAllNodePools is the first cluster version in which a job may run in every node pool.
 const VersionOfAllNodePools Version = 9
+
+// VersionOfPorts is the first cluster version in which the scheduler gives ports of nodes to allocations.
+const VersionOfPorts Version = 9
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

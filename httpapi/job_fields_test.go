@@ -215,6 +215,16 @@ func plainJob(id, path string) *api.Job {
 		{"TaskGroups[].Tasks[].Resources.Devices[].Affinities[]", func() {
 			task.Resources.Devices[0].Affinities = []*api.Affinity{api.NewAffinity("${device.model}", "=", "a", 20)}
 		}},
+		{"TaskGroups[].Networks[].ReservedPorts[]", func() {
+			group.Networks = []*api.NetworkResource{{ReservedPorts: []api.Port{{Label: "http", Value: 80}}}}
+		}},
+		{"TaskGroups[].Networks[].DynamicPorts[]", func() { group.Networks = []*api.NetworkResource{{DynamicPorts: []api.Port{{Label: "http"}}}} }},
+		{"TaskGroups[].Tasks[].Resources.Networks[].ReservedPorts[]", func() {
+			task.Resources = &api.Resources{Networks: []*api.NetworkResource{{ReservedPorts: []api.Port{{Label: "http", Value: 80}}}}}
+		}},
+		{"TaskGroups[].Tasks[].Resources.Networks[].DynamicPorts[]", func() {
+			task.Resources = &api.Resources{Networks: []*api.NetworkResource{{DynamicPorts: []api.Port{{Label: "http"}}}}}
+		}},
 		{"Constraints[]", func() { job.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},
 		{"TaskGroups[].Constraints[]", func() { group.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},
 		{"TaskGroups[].Tasks[].Constraints[]", func() { task.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},

@@ -119,6 +119,10 @@ func registerJob(q *request) error {
 		return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and distinct_hosts needs version %d: "+
 			"upgrade the servers, then register the job", v, cluster.VersionOfRollouts)
 	}
+	if v := state.ClusterVersion(); v < cluster.VersionOfPorts && job.RequestsPorts() { // its tasks would find no ports
+		return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and jobs with ports need version %d: "+
+			"upgrade the servers, then register the job", v, cluster.VersionOfPorts)
+	}
 	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && job.NeededVersion() >= cluster.VersionOfRollouts {
 		job = job.At(cluster.VersionOfConfirmation)
 		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: update blocks have no effect yet; "+
@@ -198,7 +202,7 @@ func preserveResources(old, next *cluster.TaskGroup) {
 	for _, t := range next.Tasks {
 		for _, o := range old.Tasks {
 			if o.Name == t.Name {
-				t.Resources, t.Devices = o.Resources, o.Devices
+				t.Resources, t.Devices, t.Ports = o.Resources, o.Devices, o.Ports
 			}
 		}
 	}

@@ -41,6 +41,8 @@ type Refusal struct {
 //     storage plugin that has room for them;
 //   - a placement of a group that requests devices requires devices that exist, are healthy and are not
 //     in use, as many as the tasks request and of the kinds that they name; other placements have no devices;
+//   - a placement of a group that requests ports requires a port for each, with the number and from the range
+//     that the request has, which no allocation on the node has; other placements have no ports;
 //   - a placement of a group with constraints requires a node that was not written after the plan's
 //     snapshot. Check does not judge constraints: the plan did, and the facts are the same.
 //
@@ -61,6 +63,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		placed:   make(map[cluster.AllocID]bool),
 		rooms:    make(map[cluster.NodeID]*room),
 		devices:  make(map[cluster.NodeID]cluster.DevicesInUse),
+		ports:    make(map[cluster.NodeID]cluster.PortsInUse),
 		clients:  make(map[*cluster.TaskGroup]feasible.Client),
 		rollouts: make(map[string]*rollout),
 		book:     volumes.NewBook(v),
@@ -97,6 +100,8 @@ type checker struct {
 	rooms map[cluster.NodeID]*room
 	// devices are the devices in use of the nodes that got allocations with devices.
 	devices map[cluster.NodeID]cluster.DevicesInUse
+	// ports are the ports in use of the nodes that got allocations with ports.
+	ports map[cluster.NodeID]cluster.PortsInUse
 	// clients are the demands on clients of the groups that the plan places.
 	clients map[*cluster.TaskGroup]feasible.Client
 	// rollouts are the rollouts of the job's groups after the accepted stops.
@@ -211,6 +216,9 @@ func (c *checker) judgePlace(a *cluster.Allocation) {
 	if placed.Devices != nil {
 		c.devicesInUse(a.NodeID).Add(placed.Devices)
 	}
+	if placed.Ports != nil {
+		c.portsInUse(a.NodeID).Add(placed)
+	}
 	c.tally.come(placed)
 }
 
@@ -238,6 +246,9 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 		return fmt.Sprintf("node %s: %s", a.NodeID, why)
 	}
 	if why := c.devicesReason(g, a, node); why != "" {
+		return fmt.Sprintf("node %s: %s", a.NodeID, why)
+	}
+	if why := c.portsReason(g, a, node); why != "" {
 		return fmt.Sprintf("node %s: %s", a.NodeID, why)
 	}
 	if why := c.predecessorReason(a); why != "" {
@@ -300,6 +311,23 @@ func (c *checker) devicesInUse(id cluster.NodeID) cluster.DevicesInUse {
 	if used == nil {
 		used = devicesInUse(c.view, id)
 		c.devices[id] = used
+	}
+	return used
+}
+
+// portsReason returns why the allocation cannot have its ports, or the empty string.
+func (c *checker) portsReason(g *cluster.TaskGroup, a *cluster.Allocation, n *cluster.Node) string {
+	if a.Ports == nil && !g.RequestsPorts() {
+		return ""
+	}
+	return feasible.RefusalOfPorts(g, n, a.Ports, c.portsInUse(n.ID))
+}
+
+func (c *checker) portsInUse(id cluster.NodeID) cluster.PortsInUse {
+	used := c.ports[id]
+	if used == nil {
+		used = portsInUse(c.view, id)
+		c.ports[id] = used
 	}
 	return used
 }

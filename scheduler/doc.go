@@ -62,9 +62,9 @@
 //
 // A node takes allocations if it is ready, is in the job's pool and datacenters
 // and the group's classes, meets the constraints, has healthy drivers for the
-// tasks, and has the resources, the devices and the volumes free. An allocation
-// that is being stopped holds its resources until its client reports that it has
-// ended. The node chosen has the fewest allocations of the group, then the least
+// tasks, and has the resources, the devices, the ports and the volumes free. An
+// allocation that is being stopped holds its resources until its client reports
+// that it has ended. The node chosen has the fewest allocations of the group, then the least
 // left after the placement, then the lowest id. A replacement returns to the node
 // its predecessor left only if no other fits, except that a failed allocation of
 // a group with a sticky disk returns there first.
@@ -78,7 +78,7 @@
 // its update block, as the rows show it (see rollout); canaries are kept but never
 // created nor promoted. It does not preempt: priority is only the order of the queue. It
 // has no affinities beyond those of devices, no spread beyond the rule above, and
-// no networks or ports. It has no delay before a failed allocation is replaced,
+// no networks but those of the nodes. It has no delay before a failed allocation is replaced,
 // only a bound on how often. It deletes nothing that has ended: [Needs] returns why
 // it is still needed.
 package scheduler

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
 // draft is the plan of one evaluation while it is made.
@@ -75,6 +76,11 @@ func (d *draft) place(g *cluster.TaskGroup, name string, previous *cluster.Alloc
 		ClientStatus:  cluster.ClientPending,
 		CreateTime:    d.now,
 		ModifyTime:    d.now,
+	}
+	if g.RequestsPorts() {
+		used := d.world.portsInUse(at.node.ID)
+		a.Ports, _ = feasible.AssignPorts(g, at.node, a.ID, used) // the caller has checked that they are free
+		used.Add(a)
 	}
 	if previous == nil {
 		d.most--

@@ -53,7 +53,7 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 			continue
 		}
 		s, fits := p.spotOn(r, demands.Devices())
-		if !r.fits(need) || !fits || len(g.Volumes) > 0 && p.world.claims().Refusal(p.job.Namespace, g, name, r.node) != "" {
+		if !r.fits(need) || !fits || !p.world.hasPorts(g, r.node) || len(g.Volumes) > 0 && p.world.claims().Refusal(p.job.Namespace, g, name, r.node) != "" {
 			missing++
 			continue
 		}

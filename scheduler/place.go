@@ -13,6 +13,7 @@ import (
 // Each placement then costs the logarithm of the number of nodes.
 type placer struct {
 	need  cluster.Resources
+	group *cluster.TaskGroup
 	world *world
 	// refuses returns why a node cannot take an allocation of the name because of its volumes, and
 	// unclaimable why no node can, or the empty string. Both are nil for a group without volumes.
@@ -47,7 +48,7 @@ func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.
 // The plan has placed the allocations in placed, and stops those in left.
 func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible.Demands, same map[cluster.NodeID]int, placed []*cluster.Allocation, left map[cluster.AllocID]bool) *placer {
 	rooms, version := w.ready(), w.ClusterVersion()
-	p := &placer{need: g.Resources(), world: w, devices: demands.Devices(), heap: make(candidates, 0, len(rooms))}
+	p := &placer{need: g.Resources(), group: g, world: w, devices: demands.Devices(), heap: make(candidates, 0, len(rooms))}
 	if p.devices.Any() {
 		p.next = make(map[cluster.NodeID]feasible.Assignment)
 	}
@@ -56,7 +57,7 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible
 		p.distinct = true
 	}
 	for i := range rooms {
-		if r := &rooms[i]; !taken[r.node.ID] && r.fits(p.need) && accepts(r.node, j, g, version) && demands.Refusal(r.node) == "" && p.assign(r.node) {
+		if r := &rooms[i]; !taken[r.node.ID] && r.fits(p.need) && accepts(r.node, j, g, version) && demands.Refusal(r.node) == "" && p.assign(r.node) && w.hasPorts(g, r.node) {
 			p.heap = append(p.heap, candidate{room: r, left: p.left(r)})
 		}
 	}
@@ -114,7 +115,7 @@ func (p *placer) fits(c candidate) bool {
 	if p.distinct && c.taken || p.next != nil && p.next[c.node.ID].Devices == nil {
 		return false
 	}
-	return c.fits(p.need)
+	return c.fits(p.need) && p.world.hasPorts(p.group, c.node)
 }
 
 // left is [room.left]. A node with devices that the group prefers counts as fuller than any other.

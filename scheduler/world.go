@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 )
 
@@ -23,6 +24,8 @@ type world struct {
 	rooms []room
 	// devices are the devices in use of the nodes that a group with devices has read.
 	devices map[cluster.NodeID]cluster.DevicesInUse
+	// ports are the ports in use of the nodes that a group with ports has read.
+	ports map[cluster.NodeID]cluster.PortsInUse
 }
 
 // room is one ready node with its free resources.
@@ -36,7 +39,10 @@ type room struct {
 }
 
 func newWorld(v View) *world {
-	return &world{View: v, nodes: make(map[cluster.NodeID]*cluster.Node), devices: make(map[cluster.NodeID]cluster.DevicesInUse)}
+	return &world{
+		View: v, nodes: make(map[cluster.NodeID]*cluster.Node), devices: make(map[cluster.NodeID]cluster.DevicesInUse),
+		ports: make(map[cluster.NodeID]cluster.PortsInUse),
+	}
 }
 
 // Node returns the node, or nil. The view does not change, and the jobs of a turn share
@@ -107,6 +113,39 @@ func devicesInUse(v View, id cluster.NodeID) cluster.DevicesInUse {
 		used.Add(a.Devices)
 	}
 	return used
+}
+
+// portsInUse is like [world.devicesInUse], for ports.
+func (w *world) portsInUse(id cluster.NodeID) cluster.PortsInUse {
+	used := w.ports[id]
+	if used == nil {
+		used = portsInUse(w, id)
+		for _, a := range w.ahead {
+			if a.NodeID == id {
+				used.Add(a)
+			}
+		}
+		w.ports[id] = used
+	}
+	return used
+}
+
+// portsInUse returns the ports of the node that allocations in the view have.
+func portsInUse(v View, id cluster.NodeID) cluster.PortsInUse {
+	used := cluster.PortsInUse{}
+	for a := range v.LiveAllocsByNode(id) {
+		used.Add(a)
+	}
+	return used
+}
+
+// hasPorts reports whether the node has the ports of one more allocation of the group free.
+func (w *world) hasPorts(g *cluster.TaskGroup, n *cluster.Node) bool {
+	if !g.RequestsPorts() {
+		return true
+	}
+	_, ok := feasible.AssignPorts(g, n, "", w.portsInUse(n.ID))
+	return ok
 }
 
 // room returns the ready node, or nil.

@@ -40,6 +40,26 @@ func TestCapacityIndex_Drivers(t *testing.T) {
 	}
 }
 
+// The range of dynamic ports, and what is reserved of all ports, are capacity.
+func TestCapacityIndex_Ports(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfPorts) })
+	node := &cluster.Node{ID: "n1", Status: cluster.NodeReady}
+	capacity := func() (moved bool) {
+		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
+		return w.snap().WorkView().CapacityIndex() == w.index
+	}
+	must.True(t, capacity(), must.Sprint("a new node"))
+	node.Network = &cluster.NodeNetwork{IP: "10.0.0.1", MinDynamicPort: 20000, MaxDynamicPort: 20001}
+	must.True(t, capacity())
+	must.False(t, capacity())
+	node.Network.Reserved = cluster.PortRanges{{First: 22, Last: 22}}
+	must.True(t, capacity())
+	node.Network.MinDynamicPort = 0
+	must.ErrorContains(t, w.store.Begin(w.index+1).UpsertNode(node, w.now), "range of dynamic ports")
+}
+
 // Devices are capacity from cluster version 6 on. Their order, descriptions and locations are not.
 func TestCapacityIndex_Devices(t *testing.T) {
 	t.Parallel()

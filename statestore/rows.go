@@ -100,10 +100,11 @@ func fitter(before, after *cluster.Node) bool {
 		!slices.EqualFunc(before.StoragePlugins, after.StoragePlugins, (*cluster.StoragePlugin).SameService))
 }
 
-// equipped reports whether the devices of a ready node may fulfil demands that they did not fulfil
-// before. Below cluster version 6 no node has devices.
+// equipped reports whether the devices and ports of a ready node may fulfil demands that they did not
+// fulfil before. Below cluster version 6 no node has devices, and below 9 none has a network.
 func equipped(before, after *cluster.Node) bool {
-	return before.Ready() && after.Ready() && !slices.EqualFunc(before.Devices, after.Devices, (*cluster.DeviceGroup).FulfilsAs)
+	return before.Ready() && after.Ready() && (!slices.EqualFunc(before.Devices, after.Devices, (*cluster.DeviceGroup).FulfilsAs) ||
+		!before.Network.Equal(after.Network))
 }
 
 // sameDriver reports whether both drivers fulfil the same demands.

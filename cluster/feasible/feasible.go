@@ -36,7 +36,7 @@ func (j *Job) Group(g *cluster.TaskGroup) *Demands {
 	if d == nil {
 		d = &Demands{
 			constraints: append(slices.Clip(j.shared), read(g.Constraints)...), variables: Variables(j.job, g),
-			client: ClientOf(g), devices: devicesOf(g),
+			client: ClientOf(g), devices: devicesOf(g), group: g,
 		}
 		for _, t := range g.Tasks {
 			if t != nil {
@@ -54,6 +54,7 @@ type Demands struct {
 	variables   []string
 	client      Client
 	devices     Devices
+	group       *cluster.TaskGroup
 }
 
 // Devices returns what the group demands of the devices of a node.
@@ -99,7 +100,7 @@ func (c Client) Refusal(n *cluster.Node) string {
 }
 
 // Refusal returns why the group may not run on the node, or the empty string. It does not judge which devices
-// are healthy and free.
+// are healthy and free, and which ports are free.
 func (d *Demands) Refusal(n *cluster.Node) string {
 	if why := d.Unsatisfied(n); why != "" {
 		return why
@@ -112,7 +113,10 @@ func (d *Demands) Refusal(n *cluster.Node) string {
 			return fmt.Sprintf("missing variable ${%s}", name)
 		}
 	}
-	return d.devices.Missing(n)
+	if why := d.devices.Missing(n); why != "" {
+		return why
+	}
+	return MissingPorts(d.group, n)
 }
 
 // Unsatisfied returns the first constraint that does not hold on the node, or the empty string. It

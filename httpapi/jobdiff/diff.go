@@ -49,6 +49,7 @@ func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDif
 	d.Fields = append(d.Fields, diffMaps("Meta", was.Meta, is.Meta)...)
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
 	d.Objects = appendVolumes(d.Objects, was.Volumes, is.Volumes)
+	d.Objects = appendPorts(d.Objects, was.Ports, is.Ports)
 	changed := len(d.Fields)+len(d.Objects) > 0
 	for _, task := range union(taskNames(before), taskNames(after)) {
 		t := diffTask(task, taskOf(before, task), taskOf(after, task))
@@ -69,6 +70,7 @@ func diffTask(name string, before, after *cluster.Task) *wire.TaskDiff {
 	d.Objects = appendObject(d.Objects, "RestartPolicy", was.RestartPolicy, is.RestartPolicy, restartFields)
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
 	d.Objects = appendDevices(d.Objects, was.Devices, is.Devices)
+	d.Objects = appendPorts(d.Objects, was.Ports, is.Ports)
 	d.Objects = appendObject(d.Objects, "CSIPluginConfig", was.CSIPlugin, is.CSIPlugin, pluginFields)
 	d.Objects = appendMounts(d.Objects, was.VolumeMounts, is.VolumeMounts)
 	d.Type = diffType(before != nil, after != nil, len(d.Fields)+len(d.Objects) > 0)
@@ -129,6 +131,23 @@ func appendValues[T comparable](to []*wire.ObjectDiff, name string, before, afte
 
 func appendConstraints(to []*wire.ObjectDiff, before, after []cluster.Constraint) []*wire.ObjectDiff {
 	return appendValues(to, "Constraint", before, after, constraintFields)
+}
+
+// appendPorts adds the ports that only one version has.
+func appendPorts(to []*wire.ObjectDiff, before, after []cluster.PortRequest) []*wire.ObjectDiff {
+	return appendValues(to, "Port", before, after, portFields)
+}
+
+func portFields(p *cluster.PortRequest) []field {
+	return []field{{"Label", p.Label}, {"Static", number(p.Static)}, {"To", number(p.To)}}
+}
+
+// number is a number as text, and empty for zero.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 func constraintFields(c *cluster.Constraint) []field {

@@ -74,10 +74,16 @@ func TestCheck(t *testing.T) {
 		"the host's network":     {body: ofGroup(`"Networks":[{"Mode":"host"},{},null]`)},
 		"an old limit of speeds": {body: ofTask(`"Resources":{"Networks":[{"MBits":0}]}`)},
 		"networks and ports": {
-			body: ofGroup(`"Networks":[{"Mode":"bridge","DynamicPorts":[{"Label":"http"}]}],"Tasks":[{"Name":"main","Resources":{"Networks":[{"ReservedPorts":[{"Label":"ssh","Value":22}]}]}}]`),
-			err: `group "web": network.port "http" is not supported: tasks use the ports of their host as they are` + "\n" +
-				`group "web": network.mode "bridge" is not supported: tasks use the network of their host` + "\n" +
-				`group "web", task "main": resources.network.reserved_ports "ssh" is not supported: tasks use the ports of their host as they are`,
+			body: ofGroup(`"Networks":[{"Mode":"bridge","DynamicPorts":[{"Label":"http","HostNetwork":"private"}]}],"Tasks":[{"Name":"main","Resources":{"Networks":[{"Mode":"none"}]}}]`),
+			err: `group "web": network.port "http".host_network "private" is not supported: a node has one network; leave host_network out` + "\n" +
+				`group "web": network.mode "bridge" is not supported: tasks use the network of their host; leave the mode out, or write host` + "\n" +
+				`group "web", task "main": resources.network.mode "none" is not supported: tasks use the network of their host; leave the mode out, or write host`,
+		},
+		"ports of the host": {
+			body: ofGroup(`"Networks":[{"DynamicPorts":[{"Label":"http","To":-1,"HostNetwork":"default"}],"ReservedPorts":[{"Label":"ssh","Value":22}]}],"Tasks":[{"Name":"main","Resources":{"Networks":[{"ReservedPorts":[{"Label":"ssh","Value":23,"IgnoreCollision":true}]}]}}]`),
+			warnings: []string{
+				`group "web", task "main": resources.network.reserved_ports "ssh".ignore_collision is not supported and has no effect: a static port has one owner on each node`,
+			},
 		},
 		"health by hand": {
 			body: ofGroup(`"Migrate":{"HealthCheck":"manual"}`),

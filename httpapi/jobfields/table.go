@@ -150,21 +150,31 @@ func restarts(below string) rows {
 	}
 }
 
-// networks has ports refused, because a task that expects one would not get it.
+// networks has ports of the node. Everything that needs a network of the allocation's own is refused or warned of.
 func networks(below string) rows {
 	at := below + "Networks[]"
-	const ports = "tasks use the ports of their host as they are"
-	return rows{
-		block(at).named("network"),
-		refused(at+".Mode", hostNetwork).silent(`""`, `"host"`),
-		refused(at+".ReservedPorts[]", ports),
-		refused(at+".DynamicPorts[]", ports).named("port"),
-		warned(at+".Device", hostNetwork),
-		warned(at+".CIDR", hostNetwork),
-		warned(at+".IP", hostNetwork),
-		warned(at+".DNS", hostNetwork),
-		warned(at+".Hostname", hostNetwork),
-		warned(at+".MBits", "nothing limits the network of a task").named("mbits"),
-		warned(at+".CNI", hostNetwork),
+	const host = hostNetwork + "; leave the mode out, or write host"
+	port := func(list, name string, value Field) rows {
+		return rows{
+			block(at + list).named(name),
+			kept(at + list + ".Label").named(""),
+			value.named("static"),
+			kept(at + list + ".To").remark("the driver maps the port to it; a driver that maps no ports ignores it, but `NOMAD_PORT_x` has it"),
+			refused(at+list+".HostNetwork", "a node has one network; leave host_network out").silent(`""`, `"default"`),
+			warned(at+list+".IgnoreCollision", "a static port has one owner on each node"),
+		}
 	}
+	return slices.Concat(rows{
+		block(at).named("network"),
+		refused(at+".Mode", host).silent(`""`, `"host"`),
+	}, port(".ReservedPorts[]", "reserved_ports", kept(at+".ReservedPorts[].Value")),
+		port(".DynamicPorts[]", "port", refused(at+".DynamicPorts[].Value", "a port with a number belongs to ReservedPorts")), rows{
+			warned(at+".Device", hostNetwork),
+			warned(at+".CIDR", hostNetwork),
+			warned(at+".IP", hostNetwork),
+			warned(at+".DNS", hostNetwork),
+			warned(at+".Hostname", hostNetwork),
+			warned(at+".MBits", "nothing limits the network of a task").named("mbits"),
+			warned(at+".CNI", hostNetwork),
+		})
 }

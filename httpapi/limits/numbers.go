@@ -62,6 +62,7 @@ func checkGroupNumbers(place string, w *wire.TaskGroup) []error {
 		errs = append(errs, checkRange(place, "EphemeralDisk.SizeMB", d.SizeMB, 0, maxDiskMB))
 	}
 	errs = slices.Concat(errs, checkMigrate(place, w.Migrate), checkUpdate(place, w.Update), checkRestarts(place, w.RestartPolicy))
+	errs = append(errs, checkPorts(place, "Networks", w.Networks)...)
 	for i, t := range w.Tasks {
 		if t != nil {
 			errs = append(errs, checkTaskNumbers(place+", "+placeOf("task", t.Name, i), t)...)
@@ -94,11 +95,28 @@ func checkTaskNumbers(place string, w *wire.Task) []error {
 		checkRange(place, "Resources.SecretsMB", r.SecretsMB, 0, maxMemoryMB),
 		checkRange(place, "Resources.IOPS", r.IOPS, 0, maxUnread),
 	)
+	errs = append(errs, checkPorts(place, "Resources.Networks", r.Networks)...)
 	for i, d := range r.Devices {
 		device := fmt.Sprintf("Resources.Devices[%d].", i)
 		errs = append(errs, checkRange(place, device+"Count", d.Count, 1, cluster.MaxDeviceCount))
 		for i, a := range d.Affinities {
 			errs = append(errs, checkRange(place, fmt.Sprintf("%sAffinities[%d].Weight", device, i), a.Weight, -cluster.MaxAffinityWeight, cluster.MaxAffinityWeight))
+		}
+	}
+	return errs
+}
+
+func checkPorts(place, field string, networks []*wire.NetworkResource) (errs []error) {
+	for i, n := range networks {
+		if n == nil {
+			continue
+		}
+		for k, p := range n.ReservedPorts {
+			port := fmt.Sprintf("%s[%d].ReservedPorts[%d].", field, i, k)
+			errs = append(errs, checkRange(place, port+"Value", &p.Value, 1, cluster.MaxPort), checkRange(place, port+"To", &p.To, -1, cluster.MaxPort))
+		}
+		for k, p := range n.DynamicPorts {
+			errs = append(errs, checkRange(place, fmt.Sprintf("%s[%d].DynamicPorts[%d].To", field, i, k), &p.To, -1, cluster.MaxPort))
 		}
 	}
 	return errs

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -155,6 +156,7 @@ func (c *shortage) add(s State, j *cluster.Job, g *cluster.TaskGroup, n *cluster
 		short["allocations"] = int64(used.Live - n.MaxAllocs + 1)
 	}
 	c.shortOfDevices(s, n, short)
+	c.shortOfPorts(s, g, n, short)
 	if len(short) == 0 {
 		return // the scheduler is about to place it there
 	}
@@ -197,12 +199,41 @@ func (c *shortage) shortOfDevices(s State, n *cluster.Node, short map[string]int
 	}
 }
 
+// dynamicPorts is the dimension of a node that has too few free dynamic ports. That of a static port that is
+// taken names the port and its holder.
+const dynamicPorts = "dynamic ports"
+
+// shortOfPorts adds the ports that the node lacks. Only groups with ports cost a walk over the node's
+// allocations.
+func (c *shortage) shortOfPorts(s State, g *cluster.TaskGroup, n *cluster.Node, short map[string]int64) {
+	if !g.RequestsPorts() {
+		return
+	}
+	used := cluster.PortsInUse{}
+	for a := range s.AllocsByNode(n.ID) {
+		if !a.ClientTerminal() {
+			used.Add(a)
+		}
+	}
+	for _, t := range feasible.TakenPorts(g, n, used) {
+		dimension := dynamicPorts
+		if t.Holder != nil {
+			dimension = fmt.Sprintf("port %d (held by group %s of job %s)", t.Port, t.Holder.TaskGroup, t.Holder.JobID)
+		}
+		short[dimension] = 1
+	}
+}
+
 // share is how large the shortage is, compared with the need.
 func (c *shortage) share(short map[string]int64) (sum float64) {
-	needs := map[string]int64{"cpu": c.need.CPU, "memory": c.need.MemoryMB, "disk": c.need.DiskMB, "gpu": c.need.GPU, "allocations": 1, devicesInUse: 1, devicesUnhealthy: 1}
-	for _, dimension := range []string{"cpu", "memory", "disk", "gpu", "allocations", devicesInUse, devicesUnhealthy} {
-		if needs[dimension] > 0 {
-			sum += float64(short[dimension]) / float64(needs[dimension])
+	needs := map[string]int64{"cpu": c.need.CPU, "memory": c.need.MemoryMB, "disk": c.need.DiskMB, "gpu": c.need.GPU}
+	for _, dimension := range slices.Sorted(maps.Keys(short)) {
+		need, is := needs[dimension]
+		if !is {
+			need = 1 // allocations, devices and ports
+		}
+		if need > 0 {
+			sum += float64(short[dimension]) / float64(need)
 		}
 	}
 	return sum

@@ -161,9 +161,10 @@ type AllocatedResources struct {
 
 // AllocatedTask are the needs of one task.
 type AllocatedTask struct {
-	Cpu      AllocatedCPU
-	Memory   AllocatedMemory
-	Networks []Nothing
+	Cpu    AllocatedCPU
+	Memory AllocatedMemory
+	// Networks has the ports that the task itself requests.
+	Networks []*NetworkResource
 	// Devices are in the order of the task's requests.
 	Devices []*AllocatedDevices
 }
@@ -176,9 +177,10 @@ type AllocatedMemory struct{ MemoryMB, MemoryMaxMB int64 }
 
 // AllocatedShared is the part of an allocation that its tasks share.
 type AllocatedShared struct {
-	DiskMB   int64
-	Networks []Nothing
-	Ports    []Nothing
+	DiskMB int64
+	// Networks and Ports both have the ports of the group.
+	Networks []*NetworkResource
+	Ports    []PortMapping
 }
 
 // newAllocatedResources returns the needs of the allocation's tasks. A record that has lost its job
@@ -193,6 +195,7 @@ func newAllocatedResources(a *cluster.Allocation) *AllocatedResources {
 		}
 	}
 	w.addDevices(a.Devices)
+	w.addPorts(a)
 	return w
 }
 
@@ -339,7 +342,7 @@ func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 			tasks = append(tasks, t.Name)
 		}
 	}
-	a.Devices = w.AllocatedResources.assignedDevices(tasks)
+	a.Devices, a.Ports = w.AllocatedResources.assignedDevices(tasks), w.AllocatedResources.assignedPorts(tasks)
 	return a, nil
 }
 

@@ -191,12 +191,9 @@ func deviceRequests(list []DeviceRequest) ([]cluster.DeviceRequest, error) {
 	return requests, nil
 }
 
-// assignedDevices reads the devices of the tasks, in the order of the allocation's tasks. Tasks that
+// taskNames returns the names of the tasks with resources, in the order of the allocation's tasks. Tasks that
 // the job does not have come last, by name.
-func (w *AllocatedResources) assignedDevices(order []string) *cluster.AssignedDevices {
-	if w == nil {
-		return nil
-	}
+func (w *AllocatedResources) taskNames(order []string) []string {
 	var others []string
 	for name := range w.Tasks {
 		if !slices.Contains(order, name) {
@@ -204,15 +201,21 @@ func (w *AllocatedResources) assignedDevices(order []string) *cluster.AssignedDe
 		}
 	}
 	slices.Sort(others)
+	return slices.DeleteFunc(slices.Concat(order, others), func(name string) bool { return w.Tasks[name] == nil })
+}
+
+// assignedDevices reads the devices of the tasks, in the order of the allocation's tasks.
+func (w *AllocatedResources) assignedDevices(order []string) *cluster.AssignedDevices {
+	if w == nil {
+		return nil
+	}
 	var all []cluster.AssignedDevice
-	for _, name := range slices.Concat(order, others) {
-		if t := w.Tasks[name]; t != nil {
-			for _, d := range t.Devices {
-				if d != nil {
-					all = append(all, cluster.AssignedDevice{
-						Task: name, Kind: cluster.DeviceKind{Vendor: d.Vendor, Type: d.Type, Name: d.Name}, IDs: d.DeviceIDs,
-					})
-				}
+	for _, name := range w.taskNames(order) {
+		for _, d := range w.Tasks[name].Devices {
+			if d != nil {
+				all = append(all, cluster.AssignedDevice{
+					Task: name, Kind: cluster.DeviceKind{Vendor: d.Vendor, Type: d.Type, Name: d.Name}, IDs: d.DeviceIDs,
+				})
 			}
 		}
 	}

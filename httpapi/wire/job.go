@@ -76,7 +76,9 @@ type TaskGroup struct {
 	Meta                    map[string]string `json:",omitempty"`
 	// Volumes are what each allocation needs, by name.
 	Volumes map[string]*VolumeRequest `json:",omitempty"`
-	Tasks   []*Task
+	// Networks has the ports that each allocation gets.
+	Networks []*NetworkResource `json:",omitempty"`
+	Tasks    []*Task
 }
 
 // RestartPolicy is how often a client restarts a failed task. A nil field is taken from the
@@ -379,7 +381,7 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 		w.ReschedulePolicy = rescheduling()
 	}
 	w.Disconnect = newDisconnect(g.Disconnect)
-	w.Volumes = newVolumeRequests(g.Volumes)
+	w.Volumes, w.Networks = newVolumeRequests(g.Volumes), newPortRequests(g.Ports)
 	for _, t := range g.Tasks {
 		if t != nil {
 			w.Tasks = append(w.Tasks, newTask(t, g, job))
@@ -404,7 +406,7 @@ func newMigrate(m *cluster.MigrateStrategy, job cluster.JobType) *MigrateStrateg
 
 func newTask(t *cluster.Task, g *cluster.TaskGroup, job cluster.JobType) *Task {
 	resources, logs := newResources(t.Resources), t.Logs()
-	resources.Devices = newDeviceRequests(t.Devices)
+	resources.Devices, resources.Networks = newDeviceRequests(t.Devices), newPortRequests(t.Ports)
 	w := &Task{
 		Name: t.Name, Driver: t.Driver, User: t.User, Config: readableConfig(t.Config), Env: t.Env, Leader: t.Leader, KillSignal: t.KillSignal,
 		Meta: t.Meta, Constraints: newConstraints(t.Constraints),

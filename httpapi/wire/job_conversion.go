@@ -76,6 +76,9 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	if g.Volumes, err = volumesOf(w.Volumes); err != nil {
 		return nil, err
 	}
+	if g.Ports, err = portRequests(w.Networks); err != nil {
+		return nil, err
+	}
 	g.RestartPolicy = w.RestartPolicy.policy(cluster.DefaultRestartPolicy(c.kind))
 	if w.Count != nil {
 		g.Count = *w.Count
@@ -131,6 +134,11 @@ func taskOf(w *Task, restart cluster.RestartPolicy) (*cluster.Task, error) {
 		StoragePlugin: w.CSIPluginConfig != nil, CSIPlugin: w.CSIPluginConfig.plugin(), VolumeMounts: mounts,
 		Driver: w.Driver, Config: config, Env: w.Env, User: w.User, Leader: w.Leader, KillSignal: w.KillSignal, Meta: w.Meta,
 		RestartPolicy: w.RestartPolicy.policy(restart), LogConfig: w.LogConfig.logs(),
+	}
+	if w.Resources != nil {
+		if t.Ports, err = portRequests(w.Resources.Networks); err != nil {
+			return nil, err
+		}
 	}
 	if l := w.Lifecycle; l != nil {
 		t.Lifecycle = &cluster.Lifecycle{Hook: cluster.Hook(l.Hook), Sidecar: l.Sidecar}

@@ -137,7 +137,7 @@ func NewNode(n *cluster.Node) *Node {
 		ID: string(n.ID), Name: n.Name, Datacenter: n.Datacenter, NodePool: n.NodePool, NodeClass: n.NodeClass,
 		HTTPAddr: n.HTTPAddr, TLSEnabled: n.TLSEnabled, Attributes: object(n.Attributes), Meta: object(n.Meta), Links: object(n.Links),
 		ComputedClass: computedClass(n),
-		NodeResources: newNodeResources(n.Resources, n.Devices), ReservedResources: newReservedResources(n.Reserved), NodeMaxAllocs: n.MaxAllocs,
+		NodeResources: newNodeResources(n), ReservedResources: newReservedResources(n), NodeMaxAllocs: n.MaxAllocs,
 		Status: string(n.Status), StatusDescription: n.StatusDescription, StatusUpdatedAt: n.StatusUpdatedAt,
 		SchedulingEligibility: string(n.SchedulingEligibility),
 		LastDrain:             newDrainMetadata(n.LastDrain),
@@ -188,7 +188,7 @@ func (w *NodeListStub) WithOS(n *cluster.Node) {
 
 // WithResources adds the node's resources and the reserved ones.
 func (w *NodeListStub) WithResources(n *cluster.Node) {
-	w.NodeResources, w.ReservedResources = newNodeResources(n.Resources, n.Devices), newReservedResources(n.Reserved)
+	w.NodeResources, w.ReservedResources = newNodeResources(n), newReservedResources(n)
 }
 
 // Node returns the node that a client registers, with its secret. It leaves out the servers' fields
@@ -202,7 +202,7 @@ func (w *Node) Node() *cluster.Node {
 		SchedulingEligibility: cluster.Eligibility(w.SchedulingEligibility),
 		ReportsDrivers:        w.ReportsDrivers || len(w.Drivers) > 0, Drivers: registeredDrivers(w.Drivers), MaxKillTimeout: w.MaxKillTimeout,
 		StoragePlugins: registeredPlugins(w.StoragePlugins), VolumeAllowance: w.VolumeAllowance, HoldLimit: w.HoldLimit,
-		Devices: w.NodeResources.devices(), Unlisted: w.Unlisted.allocs(),
+		Devices: w.NodeResources.devices(), Network: w.NodeResources.network(w.ReservedResources), Unlisted: w.Unlisted.allocs(),
 	}
 }
 

@@ -10,11 +10,13 @@ import (
 
 // NodeResources are a node's resources.
 type NodeResources struct {
-	Cpu            NodeCPU
-	Memory         Memory
-	Disk           Disk
-	Networks       []Nothing
-	Devices        []*NodeDevices
+	Cpu      NodeCPU
+	Memory   Memory
+	Disk     Disk
+	Networks []*NetworkResource
+	Devices  []*NodeDevices
+	// MinDynamicPort and MaxDynamicPort are the range of dynamic ports, with both ends. They are zero for a node
+	// without networks.
 	MinDynamicPort int
 	MaxDynamicPort int
 	// GPU is in thousandths of a device. Ours.
@@ -50,15 +52,20 @@ type ReservedCPU struct {
 	ReservedCpuCores []uint16
 }
 
-// ReservedNetworks are the ports that are not for allocations.
+// ReservedNetworks are the ports that are not for allocations, such as "22,8000-8010".
 type ReservedNetworks struct{ ReservedHostPorts string }
 
-func newNodeResources(r cluster.Resources, devices []*cluster.DeviceGroup) *NodeResources {
+func newNodeResources(n *cluster.Node) *NodeResources {
+	r := n.Resources
 	cores := uint16(max(0, min(r.CPU/1000, math.MaxUint16)))
-	return &NodeResources{
+	w := &NodeResources{
 		Cpu: NodeCPU{CpuShares: r.CPU, TotalCpuCores: cores}, Memory: Memory{r.MemoryMB}, Disk: Disk{r.DiskMB}, GPU: r.GPU,
-		Devices: newNodeDevices(devices),
+		Devices: newNodeDevices(n.Devices), Networks: newNodeNetworks(n.Network),
 	}
+	if n.Network != nil {
+		w.MinDynamicPort, w.MaxDynamicPort = n.Network.MinDynamicPort, n.Network.MaxDynamicPort
+	}
+	return w
 }
 
 func (w *NodeResources) devices() []*cluster.DeviceGroup {
@@ -75,8 +82,13 @@ func (w *NodeResources) resources() cluster.Resources {
 	return cluster.Resources{CPU: w.Cpu.CpuShares, MemoryMB: w.Memory.MemoryMB, DiskMB: w.Disk.DiskMB, GPU: w.GPU}
 }
 
-func newReservedResources(r cluster.Resources) *ReservedResources {
-	return &ReservedResources{Cpu: ReservedCPU{CpuShares: r.CPU}, Memory: Memory{r.MemoryMB}, Disk: Disk{r.DiskMB}, GPU: r.GPU}
+func newReservedResources(n *cluster.Node) *ReservedResources {
+	r := n.Reserved
+	w := &ReservedResources{Cpu: ReservedCPU{CpuShares: r.CPU}, Memory: Memory{r.MemoryMB}, Disk: Disk{r.DiskMB}, GPU: r.GPU}
+	if n.Network != nil {
+		w.Networks.ReservedHostPorts = n.Network.Reserved.String()
+	}
+	return w
 }
 
 func (w *ReservedResources) resources() cluster.Resources {
@@ -100,6 +112,8 @@ type Resources struct {
 	// Devices are what a task of a job requests. Those of a task without a driver are counted as thousandths
 	// of GPUs.
 	Devices []DeviceRequest `json:",omitempty"`
+	// Networks has the ports that a task of a job requests.
+	Networks []*NetworkResource `json:",omitempty"`
 	// GPU is in thousandths of a device. Ours.
 	GPU int64 `json:",omitempty"`
 }
