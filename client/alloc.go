@@ -127,10 +127,10 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	}
 	// The index can also be lower than before, after the servers restored an older state.
 	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
-		// The job and the devices of an allocation never change on the client: a later version of
-		// the job has a separate allocation, and the ledger uses the devices with which this
-		// allocation started.
-		alloc.Job, alloc.Devices = a.rec.Alloc.Job, a.rec.Alloc.Devices
+		// The job, the devices and the ports of an allocation never change on the client: a later
+		// version of the job has a separate allocation, and the ledger uses the devices and ports with
+		// which this allocation started.
+		alloc.Job, alloc.Devices, alloc.Ports = a.rec.Alloc.Job, a.rec.Alloc.Devices, a.rec.Alloc.Ports
 		a.rec.Alloc = alloc
 		a.saves.note()
 	}
@@ -282,8 +282,10 @@ func (a *allocRunner) description() string {
 		return a.in.text()
 	case a.order.predecessor() != nil:
 		return "waiting for the end of the allocation that this one replaces"
-	case a.waitsForDevices():
+	case a.waitsFor(cluster.WaitDevice):
 		return "waiting for devices"
+	case a.waitsFor(cluster.WaitPort):
+		return "waiting for ports"
 	}
 	return "no tasks have started"
 }

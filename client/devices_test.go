@@ -575,3 +575,35 @@ func TestDevices_notAssigned(t *testing.T) {
 	must.StrContains(t, n.messages("a", "web"), "failed to reserve devices: the task has 1 device requests, and the servers have assigned devices to 0")
 	reaches(n, "a", cluster.ClientFailed, 10*time.Minute)
 }
+
+// withPorts gives an allocation ports of its group.
+func withPorts(a *cluster.Allocation, numbers ...int) *cluster.Allocation {
+	a.Ports = &cluster.AssignedPorts{IP: "10.0.0.1"}
+	for i, number := range numbers {
+		label := fmt.Sprint("p", i)
+		a.Ports.All = append(a.Ports.All, cluster.AssignedPort{Label: label, Number: number})
+		a.Job.TaskGroups[0].Ports = append(a.Job.TaskGroups[0].Ports, cluster.PortRequest{Label: label, Static: number})
+	}
+	return a
+}
+
+// The servers have given up an allocation, and its port to another one, while its process cannot be killed. The
+// other one waits, also after restarts of the client, and starts when the process has ended.
+func TestLedger_waitsForAPort(t *testing.T) {
+	n := newNode(t)
+	n.scripts["old"] = script{ignores: true, undying: 3 * time.Minute}
+	n.place(withPorts(allocation("a", mainTask("old")), 80, 81))
+	n.run(time.Minute)
+	n.stop("a")
+	n.place(withPorts(allocation("b", mainTask("new")), 8080, 81))
+	n.place(withPorts(allocation("c", mainTask("other")), 8081))
+	n.run(time.Minute)
+	must.EqOp(t, "port: the port 81 is held by task old of allocation a", n.waiting("b", "new"))
+	must.EqOp(t, "waiting for ports", n.servers["b"].ClientDescription)
+	must.EqOp(t, cluster.ClientRunning, n.status("c"))
+	restarts(n, time.Minute)
+	must.Len(t, 0, n.live("new"))
+	reaches(n, "a", cluster.ClientComplete, 5*time.Minute)
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+}

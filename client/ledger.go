@@ -7,9 +7,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ledger states which start of a task holds which devices. It is derived only from the records, so it
-// is the same after a restart of the client. A start holds the devices that the plan assigned to
-// its task. It holds them from the moment when the record names the start, until the remains of the
+// ledger states which start of a task holds which devices and ports. It is derived only from the records, so
+// it is the same after a restart of the client. A start holds the devices that the plan assigned to
+// its task, and the ports of its allocation. It holds them from the moment when the record names the start, until the remains of the
 // start are removed and the record states it.
 type ledger struct{ core *Core }
 
@@ -30,10 +30,10 @@ func devicesOf(t *taskRunner) (assigned []cluster.AssignedDevice) {
 	return assigned
 }
 
-// mayHoldDevices reports whether a start of the task may have something on the node. Both the
+// mayHold reports whether a start of the task may have something on the node. Both the
 // newest record and the record on the disk count, because the next client reads the record on the
 // disk.
-func mayHoldDevices(t *taskRunner) bool {
+func mayHold(t *taskRunner) bool {
 	switch t.rec.Phase {
 	case PhaseStarting, PhaseRunning, PhaseCleaning:
 		return true
@@ -41,9 +41,13 @@ func mayHoldDevices(t *taskRunner) bool {
 	return !t.durable()
 }
 
-// mustWait reports whether a start of the task must wait for its devices, and sets what it waits
+// mustWait reports whether a start of the task must wait for its ports and devices, and sets what it waits
 // for.
 func (l ledger) mustWait(t *taskRunner) bool {
+	if holder, port := l.portHolder(t); holder != nil {
+		t.waits.set(cluster.WaitPort, 0, fmt.Sprintf("the port %d is held by task %s of allocation %s", port, holder.rec.State.Name, holder.alloc.id()))
+		return true
+	}
 	needed := devicesOf(t)
 	if len(needed) == 0 {
 		return false
@@ -69,7 +73,7 @@ func (l ledger) holder(t *taskRunner, needed []cluster.AssignedDevice) (*taskRun
 			continue
 		}
 		for _, other := range a.tasks {
-			if other == t || !mayHoldDevices(other) {
+			if other == t || !mayHold(other) {
 				continue
 			}
 			if a.orphan() && a.pending == nil {
@@ -111,7 +115,50 @@ func (l ledger) mayBeSame(needed, held cluster.DeviceKind) bool {
 // deviceName is the name of a device for operators.
 func deviceName(kind cluster.DeviceKind, id string) string { return kind.String() + "/" + id }
 
-// waitsForDevices reports whether a task waits for a device.
-func (a *allocRunner) waitsForDevices() bool {
-	return slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.waits.present.kind == cluster.WaitDevice })
+// waitsFor reports whether a task waits for a thing of the kind.
+func (a *allocRunner) waitsFor(kind cluster.WaitKind) bool {
+	return slices.ContainsFunc(a.tasks, func(t *taskRunner) bool { return t.waits.present.kind == kind })
+}
+
+// portsOf returns the ports that the plan assigned to an allocation.
+func portsOf(a *allocRunner) []cluster.AssignedPort {
+	alloc := a.rec.Alloc
+	if a.orphan() && a.pending != nil {
+		alloc = a.pending
+	}
+	if alloc.Ports == nil {
+		return nil
+	}
+	return alloc.Ports.All
+}
+
+// portHolder returns a task of another allocation that may hold a port of the task's allocation, and this
+// port, or nil. An orphan without a known allocation may hold any port.
+func (l ledger) portHolder(t *taskRunner) (*taskRunner, int) {
+	needed := portsOf(t.alloc)
+	if len(needed) == 0 {
+		return nil, 0
+	}
+	for _, a := range l.core.allocs {
+		if a == t.alloc {
+			continue
+		}
+		held, port := portsOf(a), 0
+		for _, p := range needed {
+			if slices.ContainsFunc(held, func(h cluster.AssignedPort) bool { return h.Number == p.Number }) {
+				port = p.Number
+				break
+			}
+		}
+		if a.orphan() && a.pending == nil {
+			port = needed[0].Number
+		}
+		if port == 0 {
+			continue
+		}
+		if i := slices.IndexFunc(a.tasks, mayHold); i >= 0 {
+			return a.tasks[i], port
+		}
+	}
+	return nil, 0
 }

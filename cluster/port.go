@@ -39,14 +39,14 @@ type PortRequest struct {
 	To int `codec:",omitempty"`
 }
 
-// PortName is the label as the names of environment variables have it.
-func PortName(label string) string {
+// VariableName is the text as the names of environment variables have it.
+func VariableName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r
 		}
 		return '_'
-	}, label)
+	}, text)
 }
 
 // PortRequests yields the ports that the group requests, with the names of their tasks: first those of the
@@ -246,7 +246,7 @@ func (g *TaskGroup) validatePorts() error {
 		if task != "" {
 			place = fmt.Sprintf("Task %q: port %q", CutText(task), CutText(r.Label))
 		}
-		key := [2]string{task, PortName(r.Label)}
+		key := [2]string{task, VariableName(r.Label)}
 		switch other, taken := labels[key]; {
 		case r.Label == "" || len(r.Label) > MaxPortLabelBytes:
 			errs = append(errs, fmt.Errorf("%s: the label must have 1 to %d bytes", place, MaxPortLabelBytes))

@@ -81,6 +81,8 @@ const (
 	// WaitDevice is a device that another start holds, or whose plugin does not run. The task has not
 	// started.
 	WaitDevice WaitKind = "device"
+	// WaitPort is a port that another allocation of the node holds. The task has not started.
+	WaitPort WaitKind = "port"
 )
 
 // Bounds on the states of tasks. Longer texts are cut, and the oldest events are dropped.

@@ -30,9 +30,15 @@ type Config struct {
 	Resources cluster.Resources
 	// Reserved is the part of the capacity that no task gets.
 	Reserved cluster.Resources
-	Servers  Servers
-	Limits   Limits
-	Log      Log
+	// ReservedPorts are the ports that no task gets.
+	ReservedPorts cluster.PortRanges
+	// NetworkInterface is the interface whose address tasks get, or empty: then it is found out.
+	NetworkInterface string
+	// MinDynamicPort and MaxDynamicPort are the range of dynamic ports. Zero is the default.
+	MinDynamicPort, MaxDynamicPort int
+	Servers                        Servers
+	Limits                         Limits
+	Log                            Log
 	// Plugins are the plugin blocks, by name.
 	Plugins map[string]Plugin
 }

@@ -33,7 +33,11 @@ resources {
 reserved {
   cpu  = 500
   disk = 10
+  reserved_ports = "22,8000-8010"
 }
+network_interface = "eth1"
+min_dynamic_port  = 30000
+max_dynamic_port  = 30999
 servers {
   addresses   = ["https://10.0.0.1:4646", "http://[::1]:4646"]
   ca_file     = "/etc/ca.pem"
@@ -79,6 +83,7 @@ func TestParse_everyKey(t *testing.T) {
 		Name: "n1", Datacenter: "dc2", Region: "eu", Class: "web", Pool: "blue", DataDir: "/var/lib/nodedrain", PluginDir: "/opt/plugins", RunDir: "/run/nd",
 		Meta:      map[string]string{"rack": "r1"},
 		Resources: cluster.Resources{MemoryMB: 4096}, Reserved: cluster.Resources{CPU: 500, DiskMB: 10},
+		ReservedPorts: cluster.PortRanges{{First: 22, Last: 22}, {First: 8000, Last: 8010}}, NetworkInterface: "eth1", MinDynamicPort: 30000, MaxDynamicPort: 30999,
 		Servers: config.Servers{
 			Addresses: []string{"https://10.0.0.1:4646", "http://[::1]:4646"},
 			CAFile:    "/etc/ca.pem", CertFile: "/etc/cert.pem", KeyFile: "/etc/key.pem", ServerName: "server.eu.nomad",
@@ -100,7 +105,7 @@ func TestParse_defaults(t *testing.T) {
 		c, err := config.Parse(path, []byte(src))
 		must.NoError(t, err)
 		must.Eq(t, &config.Config{
-			Name: hostname, Datacenter: "dc1", Region: "global", Pool: "default", DataDir: "/d",
+			Name: hostname, Datacenter: "dc1", Region: "global", Pool: "default", DataDir: "/d", MinDynamicPort: 20000, MaxDynamicPort: 32000,
 			Servers: config.Servers{Addresses: []string{"http://127.0.0.1:4646"}},
 			Limits:  config.Limits{MaxKillTimeout: time.Hour, MaxAllocs: 1000, DriverCalls: 64, HoldLimit: 10 * time.Minute, DataRetention: time.Hour},
 			Plugins: map[string]config.Plugin{},
@@ -136,6 +141,9 @@ func TestParse_mistakes(t *testing.T) {
 		{"no text", dir + `name = {}`, []string{`c.hcl:2,8-9`, `string required`}},
 		{"a name with a control character", dir + `name = "a\nb"`, []string{`c.hcl:2,8-14`, `"name"`, `control character`}},
 		{"a negative number", dir + "reserved {\n cpu = -1\n}", []string{`c.hcl:3,8-10`, `"cpu"`, `at least 0`}},
+		{"an empty range of ports", dir + "min_dynamic_port = 100\nmax_dynamic_port = 99", []string{`"max_dynamic_port"`, `the range 100 to 99 must be within [1, 65535]`}},
+		{"a large port", dir + "max_dynamic_port = 65536", []string{`c.hcl:2,20-25`, `the range 20000 to 65536`}},
+		{"a reserved word", dir + "reserved {\n reserved_ports = \"ssh\"\n}", []string{`c.hcl:3,19-24`, `"reserved_ports"`, `"ssh" must be a port`}},
 		{"no driver calls", dir + "limits {\n driver_calls = 0\n}", []string{`c.hcl:3,17-18`, `"driver_calls"`, `at least 1`}},
 		{"half a number", dir + "limits {\n max_allocs = 0.5\n}", []string{`c.hcl:3,15-18`, `whole number`}},
 		{"no duration", dir + "limits {\n max_kill_timeout = \"soon\"\n}", []string{`c.hcl:3,21-27`, `"max_kill_timeout"`, `soon`}},

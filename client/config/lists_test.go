@@ -52,6 +52,11 @@ func lists() []list {
 			bad:  map[string]string{`x = [1]`: "string required", `x = null`: "null value", "}\nmeta {": "twice"},
 		},
 		{
+			field: "ReservedPorts", write: within("reserved {\n reserved_ports = \"", ",", "\"\n}"),
+			good: []string{"22", "80-90", "443"},
+			bad:  map[string]string{"0": `"0" must be a port`, "9-8": "must be a port", "ssh": "must be a port", "65536": "must be a port"},
+		},
+		{
 			field: "Plugins", write: within("", "\n", ""),
 			good: []string{"plugin \"a\" { }", "plugin \"b\" { }", "plugin \"c\" {\n enabled = false\n}"},
 			bad: map[string]string{

@@ -77,8 +77,11 @@ type file struct {
 	DataDir    hcl.Expression    `hcl:"data_dir"`
 	PluginDir  hcl.Expression    `hcl:"plugin_dir,optional"`
 	RunDir     hcl.Expression    `hcl:"run_dir,optional"`
+	Interface  hcl.Expression    `hcl:"network_interface,optional"`
+	MinPort    hcl.Expression    `hcl:"min_dynamic_port,optional"`
+	MaxPort    hcl.Expression    `hcl:"max_dynamic_port,optional"`
 	Resources  *resources        `hcl:"resources,block"`
-	Reserved   *resources        `hcl:"reserved,block"`
+	Reserved   *reserved         `hcl:"reserved,block"`
 	Servers    *servers          `hcl:"servers,block"`
 	Limits     *limits           `hcl:"limits,block"`
 	Log        *logBlock         `hcl:"log,block"`
@@ -95,6 +98,13 @@ type resources struct {
 	CPU    hcl.Expression `hcl:"cpu,optional"`
 	Memory hcl.Expression `hcl:"memory,optional"`
 	Disk   hcl.Expression `hcl:"disk,optional"`
+}
+
+type reserved struct {
+	CPU    hcl.Expression `hcl:"cpu,optional"`
+	Memory hcl.Expression `hcl:"memory,optional"`
+	Disk   hcl.Expression `hcl:"disk,optional"`
+	Ports  hcl.Expression `hcl:"reserved_ports,optional"`
 }
 
 type servers struct {
@@ -137,10 +147,26 @@ func (f *file) config() (*Config, hcl.Diagnostics) {
 		PluginDir:  r.path("plugin_dir", f.PluginDir),
 		RunDir:     r.path("run_dir", f.RunDir),
 		Resources:  f.Resources.read(&r),
-		Reserved:   f.Reserved.read(&r),
 		Limits:     f.Limits.read(&r),
 		Log:        f.Log.read(&r),
 		Plugins:    readPlugins(&r, f.Plugins),
+	}
+	if b := f.Reserved; b != nil {
+		c.Reserved = (&resources{b.CPU, b.Memory, b.Disk}).read(&r)
+		var err error
+		if c.ReservedPorts, err = cluster.ParsePortRanges(r.text(b.Ports, "")); err != nil {
+			r.refuse(b.Ports, "reserved_ports", err.Error())
+		}
+	}
+	c.NetworkInterface = r.name("network_interface", f.Interface, "")
+	c.MinDynamicPort = r.count("min_dynamic_port", f.MinPort, 1, cluster.DefaultMinDynamicPort)
+	c.MaxDynamicPort = r.count("max_dynamic_port", f.MaxPort, 1, cluster.DefaultMaxDynamicPort)
+	if c.MaxDynamicPort > cluster.MaxPort || c.MinDynamicPort > c.MaxDynamicPort {
+		at := f.MaxPort
+		if at == nil || at.Range().Empty() {
+			at = f.MinPort
+		}
+		r.refuse(at, "max_dynamic_port", fmt.Sprintf("the range %d to %d must be within [1, %d]", c.MinDynamicPort, c.MaxDynamicPort, cluster.MaxPort))
 	}
 	if len(c.RunDir) > MaxRunDir {
 		r.refuse(f.RunDir, "run_dir", fmt.Sprintf("%q has more than %d bytes: sockets in it would have too long paths", c.RunDir, MaxRunDir))

@@ -22,6 +22,8 @@ type Options struct {
 	DataDir string
 	// Version is the version of the client.
 	Version string
+	// Interface is the network interface whose address tasks get. Empty is that of the default route.
+	Interface string
 }
 
 // Machine is what was found.
@@ -30,10 +32,11 @@ type Machine struct {
 	Attributes map[string]string
 	// Resources is the capacity. CPU is in thousandths of a core.
 	Resources cluster.Resources
+	Network   Network
 }
 
 // Take reads the facts of this machine. It fails if processors, memory or disk are unknown: without them
-// no capacity can be reported. Other facts that cannot be read are left out.
+// no capacity can be reported. It fails also if the network interface of the options has no address. Other facts that cannot be read are left out.
 func Take(o Options) (*Machine, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -45,6 +48,9 @@ func Take(o Options) (*Machine, error) {
 	m.system(filepath.Join(o.Root, "etc/os-release"))
 	m.processors(filepath.Join(o.Root, "proc/cpuinfo"))
 	if err := m.memory(filepath.Join(o.Root, "proc/meminfo")); err != nil {
+		return nil, err
+	}
+	if err := m.network(o.Interface); err != nil {
 		return nil, err
 	}
 	return m, m.disk(o.DataDir)

@@ -11,6 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/fingerprint"
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // machine is a root folder with the files.
@@ -47,6 +48,14 @@ func TestTake(t *testing.T) {
 	must.Eq(t, int64(runtime.NumCPU())*1000, m.Resources.CPU)
 	must.Eq(t, 2048, m.Resources.MemoryMB)
 	must.Positive(t, m.Resources.DiskMB)
+	must.Eq(t, m.Attributes["unique.network.ip-address"], m.Network.IP)
+	must.NoError(t, (&cluster.NodeNetwork{IP: m.Network.IP, MinDynamicPort: 1, MaxDynamicPort: 1}).Check())
+
+	m, err = fingerprint.Take(fingerprint.Options{Root: root, DataDir: root, Interface: "lo"})
+	must.NoError(t, err)
+	must.Eq(t, fingerprint.Network{Device: "lo", IP: "127.0.0.1"}, m.Network)
+	_, err = fingerprint.Take(fingerprint.Options{Root: root, DataDir: root, Interface: "none0"})
+	must.ErrorContains(t, err, `the network interface "none0"`)
 }
 
 // A fact that cannot be read is left out, a capacity that cannot be read is an error.

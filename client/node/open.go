@@ -128,7 +128,7 @@ func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers
 	if n.bootID, err = process.BootID(); err != nil {
 		return err
 	}
-	machine, err := fingerprint.Take(fingerprint.Options{DataDir: n.home.path, Version: o.Version})
+	machine, err := fingerprint.Take(fingerprint.Options{DataDir: n.home.path, Version: o.Version, Interface: o.Config.NetworkInterface})
 	if err != nil {
 		return err
 	}
@@ -307,6 +307,11 @@ func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cg
 		ID: self.ID, SecretID: self.Secret, Name: c.Name, Datacenter: c.Datacenter, NodeClass: c.Class, NodePool: c.Pool,
 		Status: cluster.NodeReady, Attributes: m.Attributes, Meta: c.Meta, Resources: m.Resources, Reserved: c.Reserved,
 		MaxAllocs: c.Limits.MaxAllocs, ReportsDrivers: true, MaxKillTimeout: c.Limits.MaxKillTimeout,
+		Network: &cluster.NodeNetwork{
+			Device: m.Network.Device, IP: m.Network.IP, Reserved: c.ReservedPorts,
+			MinDynamicPort: cmp.Or(c.MinDynamicPort, cluster.DefaultMinDynamicPort),
+			MaxDynamicPort: cmp.Or(c.MaxDynamicPort, cluster.DefaultMaxDynamicPort),
+		},
 	}
 	for _, amount := range []struct {
 		to   *int64

@@ -87,11 +87,41 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	return d.Start(ctx, &driver.TaskConfig{
 		ID: ref.ID, Name: allocdir.TaskFolder(task.Name), Config: config, User: user,
 		Env: env.Map(), DeviceEnv: reserved.Env, Mounts: reserved.Mounts, Devices: reserved.Devices,
-		Resources: driver.Resources{CPU: task.Resources.CPU, MemoryMB: task.Resources.MemoryMB, Cgroup: cgroupPath},
+		Resources: resourcesOf(alloc, group, task, cgroupPath),
 		AllocDir:  t.dirs.Alloc(string(alloc.ID)), StdoutPath: paths.stdout, StderrPath: paths.stderr,
 		AllocID: string(alloc.ID), GroupName: alloc.TaskGroup, JobName: string(alloc.JobID), JobID: string(alloc.JobID),
 		Namespace: string(alloc.Namespace), NodeName: node.Name, NodeID: string(node.ID),
 	})
+}
+
+// resourcesOf returns what the driver gets of the resources and ports of a task.
+func resourcesOf(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task, cgroupPath string) driver.Resources {
+	r := driver.Resources{CPU: task.Resources.CPU, MemoryMB: task.Resources.MemoryMB, Cgroup: cgroupPath}
+	if alloc.Ports == nil {
+		return r
+	}
+	static := make(map[string]bool)
+	for of, request := range group.PortRequests() {
+		static[request.Label] = static[request.Label] || of == task.Name && request.Static != 0
+	}
+	for _, p := range alloc.Ports.All {
+		switch {
+		case p.Task == "":
+			r.Ports = append(r.Ports, driver.Port{Label: p.Label, Number: p.Number, To: p.To, HostIP: alloc.Ports.IP})
+			continue
+		case p.Task != task.Name:
+			continue
+		case r.TaskNetwork == nil:
+			r.TaskNetwork = &driver.TaskNetwork{IP: alloc.Ports.IP}
+		}
+		one := driver.TaskPort{Label: p.Label, Number: p.Number}
+		if static[p.Label] {
+			r.TaskNetwork.Static = append(r.TaskNetwork.Static, one)
+		} else {
+			r.TaskNetwork.Dynamic = append(r.TaskNetwork.Dynamic, one)
+		}
+	}
+	return r
 }
 
 // environment returns the environment of a task. It is also used to replace variables in strings of

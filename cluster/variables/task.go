@@ -23,25 +23,38 @@ func OfTask(j *cluster.Job, g *cluster.TaskGroup, t *cluster.Task, name string) 
 	if meta, is := strings.CutPrefix(name, "NOMAD_META_"); is {
 		return hasMeta(j.Meta, meta) || hasMeta(g.Meta, meta) || hasMeta(t.Meta, meta)
 	}
-	return false
+	rest, is := strings.CutPrefix(name, "NOMAD_")
+	return is && isOfPort(g, t, rest)
 }
 
 func hasMeta(meta map[string]string, name string) bool {
 	for key := range meta { //lint:order the result is the same in each order
-		if key = MetaName(key); name == key || name == strings.ToUpper(key) {
+		if key = cluster.VariableName(key); name == key || name == strings.ToUpper(key) {
 			return true
 		}
 	}
 	return false
 }
 
-// MetaName returns a key of meta as names of variables have it: a character that is no letter, digit or
-// underscore is an underscore.
-func MetaName(key string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
-			return r
+// isOfPort reports whether a variable, without NOMAD_ at the beginning, is of a port that the group requests. Every task
+// has those of the group's ports and of its own, and NOMAD_PORT_TASK_LABEL and its like of those of other tasks.
+func isOfPort(g *cluster.TaskGroup, t *cluster.Task, variable string) bool {
+	is := func(name string, kinds ...string) bool {
+		for _, kind := range kinds {
+			for _, of := range []string{"PORT_", "IP_", "ADDR_"} {
+				if variable == kind+of+name {
+					return true
+				}
+			}
 		}
-		return '_'
-	}, key)
+		return false
+	}
+	for task, port := range g.PortRequests() {
+		label := cluster.VariableName(port.Label)
+		own := task == "" || task == t.Name
+		if own && is(label, "", "HOST_", "ALLOC_") || !own && is(cluster.VariableName(task)+"_"+label, "") {
+			return true
+		}
+	}
+	return false
 }

@@ -35,6 +35,32 @@ type Resources struct {
 	MemoryMB int64
 	// Cgroup is the path of the cgroup that the client created for the task, or empty.
 	Cgroup string
+	// Ports are the ports of the task's group on the host.
+	Ports []Port
+	// TaskNetwork has the ports of the task's own on the host, or is nil.
+	TaskNetwork *TaskNetwork
+}
+
+// Port is a port of the host.
+type Port struct {
+	Label string
+	// Number is the port of the host, and To the port in the task to which the driver maps it, or zero.
+	Number, To int
+	// HostIP is the address of the host on which the port is.
+	HostIP string
+}
+
+// TaskNetwork are ports of the host that one task has: an older form of ports.
+type TaskNetwork struct {
+	IP string
+	// Static and Dynamic are the ports by label.
+	Static, Dynamic []TaskPort
+}
+
+// TaskPort is one port of a [TaskNetwork].
+type TaskPort struct {
+	Label  string
+	Number int
 }
 
 // MemoryBytes is MemoryMB in bytes. If the bytes are too many for an int64, it is the largest one.

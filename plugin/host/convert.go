@@ -39,7 +39,7 @@ const sharesOfCore = 1024
 
 // toResources also fills the fields for Linux, because released drivers read one or the other.
 func toResources(r driver.Resources) *pb.Resources {
-	return &pb.Resources{
+	resources := &pb.Resources{
 		AllocatedResources: &pb.AllocatedTaskResources{
 			Cpu:    &pb.AllocatedCpuResources{CpuShares: r.CPU},
 			Memory: &pb.AllocatedMemoryResources{MemoryMb: r.MemoryMB},
@@ -51,6 +51,20 @@ func toResources(r driver.Resources) *pb.Resources {
 			CpusetCgroup:     r.Cgroup,
 		},
 	}
+	for _, p := range r.Ports {
+		resources.Ports = append(resources.Ports, &pb.PortMapping{Label: p.Label, Value: int32(p.Number), To: int32(p.To), HostIp: p.HostIP})
+	}
+	if n := r.TaskNetwork; n != nil {
+		resources.AllocatedResources.Networks = []*pb.NetworkResource{{Ip: n.IP, ReservedPorts: toTaskPorts(n.Static), DynamicPorts: toTaskPorts(n.Dynamic)}}
+	}
+	return resources
+}
+
+func toTaskPorts(ports []driver.TaskPort) (list []*pb.NetworkPort) {
+	for _, p := range ports {
+		list = append(list, &pb.NetworkPort{Label: p.Label, Value: int32(p.Number)})
+	}
+	return list
 }
 
 func toNetwork(n *driver.Network) *pb.NetworkIsolationSpec {

@@ -43,11 +43,26 @@ func toTask(t *pb.TaskConfig) *driver.TaskConfig {
 }
 
 func toResources(r *pb.Resources) driver.Resources {
-	return driver.Resources{
+	resources := driver.Resources{
 		CPU:      r.GetAllocatedResources().GetCpu().GetCpuShares(),
 		MemoryMB: r.GetAllocatedResources().GetMemory().GetMemoryMb(),
 		Cgroup:   r.GetLinuxResources().GetCpusetCgroup(),
 	}
+	for _, p := range r.GetPorts() {
+		resources.Ports = append(resources.Ports, driver.Port{Label: p.GetLabel(), Number: int(p.GetValue()), To: int(p.GetTo()), HostIP: p.GetHostIp()})
+	}
+	if networks := r.GetAllocatedResources().GetNetworks(); len(networks) > 0 {
+		n := networks[0]
+		resources.TaskNetwork = &driver.TaskNetwork{IP: n.GetIp(), Static: toTaskPorts(n.GetReservedPorts()), Dynamic: toTaskPorts(n.GetDynamicPorts())}
+	}
+	return resources
+}
+
+func toTaskPorts(ports []*pb.NetworkPort) (list []driver.TaskPort) {
+	for _, p := range ports {
+		list = append(list, driver.TaskPort{Label: p.GetLabel(), Number: int(p.GetValue())})
+	}
+	return list
 }
 
 func toNetwork(n *pb.NetworkIsolationSpec) *driver.Network {

@@ -9,7 +9,18 @@
 //	NOMAD_NAMESPACE, NOMAD_DC, NOMAD_REGION
 //	NOMAD_CPU_LIMIT, NOMAD_MEMORY_LIMIT                    if the task has a limit
 //	CSI_ENDPOINT                                           of a storage plugin
+//	NOMAD_PORT_<label>, NOMAD_IP_<label>, NOMAD_ADDR_<label>
+//	                                                       of ports of the group and of the task itself
+//	NOMAD_HOST_PORT_<label>, NOMAD_HOST_IP_<label>, NOMAD_HOST_ADDR_<label>
+//	NOMAD_ALLOC_PORT_<label>, NOMAD_ALLOC_IP_<label>, NOMAD_ALLOC_ADDR_<label>
+//	NOMAD_PORT_<task>_<label>, NOMAD_IP_<task>_<label>, NOMAD_ADDR_<task>_<label>
+//	                                                       of ports that other tasks themselves request
 //	NOMAD_META_<key>                                       of job, group and task
+//
+// NOMAD_HOST_PORT_<label> is the port of the host. NOMAD_PORT_<label> and NOMAD_ALLOC_PORT_<label> are the
+// port to which the driver maps it, and otherwise also the port of the host. In labels and in names of tasks, a
+// character that is no letter, digit or underscore becomes an underscore. If the group and the task have a port with
+// the same label, the variables are those of the task's port.
 //
 // The name of a job is its id. NOMAD_JOB_PARENT_ID is not set, because no job has a parent here. A key
 // of meta appears twice: as it is, and in capital letters. In both, a character that is no letter,
@@ -36,6 +47,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -106,6 +118,7 @@ func New(s Source) (*Env, error) {
 		e.set("NOMAD_DC", s.Node.Datacenter)
 	}
 	e.addAlloc(s.Alloc, s.Group)
+	e.addPorts(s.Alloc, s.Task)
 	e.set("NOMAD_ALLOC_DIR", s.Dirs.Alloc)
 	e.set("NOMAD_TASK_DIR", s.Dirs.Task)
 	e.set("NOMAD_SECRETS_DIR", s.Dirs.Secrets)
@@ -198,6 +211,44 @@ func (e *Env) addAlloc(a *cluster.Allocation, g *cluster.TaskGroup) {
 	}
 }
 
+// addPorts adds the variables of ports. Those of other tasks come first, so that no name of a task hides the
+// variables of the task itself.
+func (e *Env) addPorts(a *cluster.Allocation, t *cluster.Task) {
+	if a == nil || a.Ports == nil {
+		return
+	}
+	set := func(kind, name string, port int) {
+		e.set("NOMAD_"+kind+"PORT_"+name, strconv.Itoa(port))
+		e.set("NOMAD_"+kind+"IP_"+name, a.Ports.IP)
+		e.set("NOMAD_"+kind+"ADDR_"+name, net.JoinHostPort(a.Ports.IP, strconv.Itoa(port)))
+	}
+	own := func(p cluster.AssignedPort) {
+		name, inside := cluster.VariableName(p.Label), p.Number
+		if p.To != 0 {
+			inside = p.To
+		}
+		set("HOST_", name, p.Number)
+		set("ALLOC_", name, inside)
+		set("", name, p.Number)
+		e.set("NOMAD_PORT_"+name, strconv.Itoa(inside))
+	}
+	for _, p := range a.Ports.All {
+		if p.Task != "" && (t == nil || p.Task != t.Name) {
+			set("", cluster.VariableName(p.Task)+"_"+cluster.VariableName(p.Label), p.Number)
+		}
+	}
+	for _, p := range a.Ports.All {
+		if p.Task == "" {
+			own(p)
+		}
+	}
+	for _, p := range a.Ports.All {
+		if p.Task != "" && t != nil && p.Task == t.Name {
+			own(p)
+		}
+	}
+}
+
 func (e *Env) addTask(t *cluster.Task) {
 	e.set("NOMAD_TASK_NAME", t.Name)
 	if t.Resources.CPU > 0 {
@@ -212,7 +263,7 @@ func (e *Env) addTask(t *cluster.Task) {
 // addMeta adds the variables of one place. Two keys may have the same variable: the greater key wins.
 func (e *Env) addMeta(meta map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		name := variables.MetaName(key)
+		name := cluster.VariableName(key)
 		value := strings.ReplaceAll(meta[key], "\x00", "_")
 		e.put("NOMAD_META_"+name, value)
 		e.put("NOMAD_META_"+strings.ToUpper(name), value)

@@ -293,3 +293,31 @@ func FuzzInterpolate(f *testing.F) {
 		must.GreaterEq(t, names, strings.Count(got, "${value}"))
 	})
 }
+
+// A task sees the ports of its group and its own, and those that other tasks request. The driver's port differs
+// from that of the host only if it maps the port.
+func TestNew_ports(t *testing.T) {
+	t.Parallel()
+	alloc := &cluster.Allocation{ID: "a", Ports: &cluster.AssignedPorts{IP: "fd00::1", All: []cluster.AssignedPort{
+		{Label: "http", Number: 20001}, {Label: "my-db", Number: 20002, To: 5432},
+		{Task: "web", Label: "http", Number: 20003}, {Task: "side-car", Label: "admin", Number: 20004},
+	}}}
+	task := &cluster.Task{Name: "web", Env: map[string]string{"LISTEN": "${NOMAD_ADDR_http}", "PEER": "${env[\"NOMAD_PORT_side_car_admin\"]}"}}
+	env, err := taskenv.New(taskenv.Source{Alloc: alloc, Task: task})
+	must.NoError(t, err)
+	got := env.Map()
+	for name, want := range map[string]string{
+		"NOMAD_PORT_http": "20003", "NOMAD_IP_http": "fd00::1", "NOMAD_ADDR_http": "[fd00::1]:20003", "NOMAD_HOST_PORT_http": "20003",
+		"NOMAD_PORT_my_db": "5432", "NOMAD_ALLOC_PORT_my_db": "5432", "NOMAD_ALLOC_ADDR_my_db": "[fd00::1]:5432", "NOMAD_HOST_PORT_my_db": "20002",
+		"NOMAD_HOST_IP_my_db": "fd00::1", "NOMAD_HOST_ADDR_my_db": "[fd00::1]:20002", "NOMAD_ADDR_my_db": "[fd00::1]:20002",
+		"NOMAD_PORT_side_car_admin": "20004", "NOMAD_IP_side_car_admin": "fd00::1", "NOMAD_ADDR_side_car_admin": "[fd00::1]:20004",
+		"LISTEN": "[fd00::1]:20003", "PEER": "20004",
+	} {
+		must.Eq(t, want, got[name], must.Sprint(name))
+	}
+	_, is := got["NOMAD_PORT_admin"]
+	must.False(t, is, must.Sprint("the port of another task"))
+	text, err := env.Interpolate("-port=${NOMAD_PORT_http} -db=${NOMAD_HOST_ADDR_my_db}")
+	must.NoError(t, err)
+	must.Eq(t, "-port=20003 -db=[fd00::1]:20002", text)
+}

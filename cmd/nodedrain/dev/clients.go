@@ -44,6 +44,9 @@ func (c *Cluster) startClients(ctx context.Context) error {
 	c.logger = slog.New(slog.NewTextHandler(log, nil))
 	for i := range c.config.Nodes {
 		o := c.options(nodePrefix+strconv.Itoa(i+1), c.driver())
+		// The nodes share one machine.
+		o.Config.MinDynamicPort = cluster.DefaultMinDynamicPort + i*portsOfNode%(cluster.MaxPort-cluster.DefaultMinDynamicPort-portsOfNode)
+		o.Config.MaxDynamicPort = o.Config.MinDynamicPort + portsOfNode - 1
 		o.Config.Servers = config.Servers{Addresses: []string{c.URL()}, Token: c.nodeToken.Reveal()}
 		one, err := node.Open(ctx, o)
 		if err != nil {
@@ -105,6 +108,9 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 	return err
 }
 
+// portsOfNode is the number of dynamic ports of a node.
+const portsOfNode = 1000
+
 // options returns the options of a client, except its servers.
 func (c *Cluster) options(name string, drivers ...string) node.Options {
 	plugins := make(map[string]config.Plugin)
@@ -119,9 +125,10 @@ func (c *Cluster) options(name string, drivers ...string) node.Options {
 		Config: &config.Config{
 			Name: name, Datacenter: config.DefaultDatacenter, Region: config.DefaultRegion, Pool: cluster.DefaultNodePool, Class: "dev",
 			DataDir: c.dir.file(name), RunDir: run,
-			Resources: cluster.Resources{CPU: 4000, MemoryMB: 4096, DiskMB: 10 << 10},
-			Limits:    config.Limits{MaxKillTimeout: time.Minute, MaxAllocs: config.DefaultMaxAllocs, DriverCalls: config.DefaultDriverCalls},
-			Plugins:   plugins,
+			Resources:        cluster.Resources{CPU: 4000, MemoryMB: 4096, DiskMB: 10 << 10},
+			NetworkInterface: "lo",
+			Limits:           config.Limits{MaxKillTimeout: time.Minute, MaxAllocs: config.DefaultMaxAllocs, DriverCalls: config.DefaultDriverCalls},
+			Plugins:          plugins,
 		},
 		LogKeeper: c.config.LogKeeper, Version: c.config.Version,
 		GroupsOptional: true, Logger: c.logger.With("name", name),
