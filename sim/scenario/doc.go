@@ -110,6 +110,8 @@
 //     is a type, gpu, or acme/gpu/x1. An attribute is a number with a unit or without. The four devices of
 //     gpu:4:memory=16GiB are gpu0 to gpu3, those of acme/gpu/x1:2 are x1-0 and x1-1.
 //
+//   - ports=FIRST-LAST: the range of its dynamic ports. Without it the node has no ports for groups.
+//
 //   - max-allocs=N: the most allocations on it. class=NAME: its class.
 //
 //   - status=ready|initializing|down|disconnected: its status at the beginning; ready by default.
@@ -159,6 +161,8 @@
 //   - devices=KIND:COUNT[:CONSTRAINT...],...: the devices that its main task requests, instead of
 //     thousandths of a GPU. A constraint compares an attribute of the devices: gpu:1:memory>=8GiB. The
 //     operands are = != < <= > and >=.
+//   - ports=NUMBER|dynamic,...: the ports of its node that each allocation gets: 80,dynamic is a static and a
+//     dynamic one.
 //   - classes=NAME,...: the classes of nodes on which it may run.
 //   - plugin: it is a storage plugin. plugin=ID[:node|controller|monolith][:unstaged]: it serves the
 //     volumes of this plugin id, with real clients. It is a node plugin by default. An unstaged plugin

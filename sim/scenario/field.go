@@ -148,6 +148,10 @@ func (p *scope) field(d declaration, to any) (f field) {
 		f = list(d.name, to, parseDevices, Devices.text)
 	case *[]DeviceRequest:
 		f = list(d.name, to, parseRequest, DeviceRequest.text)
+	case *cluster.PortRange:
+		f = value(d, to, parsePorts, cluster.PortRange.String)
+	case *[]Port:
+		f = list(d.name, to, parsePort, Port.text)
 	case *[]VolumeUse:
 		f = list(d.name, to, parseUse, VolumeUse.text)
 	default:

@@ -21,7 +21,9 @@ type Node struct {
 	MaxAllocs int `drain:"max-allocs"`
 	// Devices are the kinds of devices that it has. Then it has no thousandths of a GPU.
 	Devices []Devices `drain:"devices"`
-	Class   string    `drain:"class"`
+	// Ports is the range of its dynamic ports. Zero is a node without ports.
+	Ports cluster.PortRange `drain:"ports"`
+	Class string            `drain:"class"`
 	// Status is the status at the beginning. Empty is ready.
 	Status     cluster.NodeStatus `drain:"status,=ready|initializing|down|disconnected"`
 	Ineligible bool               `drain:"ineligible"`
@@ -70,6 +72,8 @@ type Group struct {
 	GPUMilli        int64         `drain:"gpu"`
 	// Devices are the requests of the main task. Then it requests no thousandths of a GPU.
 	Devices []DeviceRequest `drain:"devices"`
+	// Ports are the ports of the node that each allocation gets.
+	Ports []Port `drain:"ports"`
 	// Plugin makes it a storage plugin, which serves the volumes of Serves.
 	Plugin  bool `drain:"plugin"`
 	Serves  Service

@@ -75,6 +75,7 @@ func (o *Observer) applied(a shims.Applied) {
 			o.count("plan/refused", len(r.Refused) > 0)
 			o.count("plan/blocked", r.Accepted.Blocked != nil)
 			o.equipped(a, r.Accepted.Places)
+			o.ported(a, r.Accepted.Places)
 			o.planned(a, r.Accepted)
 		}
 	}
@@ -277,6 +278,23 @@ func (o *Observer) equipped(a shims.Applied, places []*cluster.Allocation) {
 			})
 		}
 		o.count("device/of-lost", lost)
+	}
+}
+
+// ported counts the placements with ports.
+func (o *Observer) ported(a shims.Applied, places []*cluster.Allocation) {
+	for _, placed := range places {
+		if placed.Ports == nil {
+			continue
+		}
+		o.count("port/given", draining(a.After) > 0)
+		lost := false
+		for other := range a.Before.AllocsByNode(placed.NodeID) {
+			lost = lost || other.ClientStatus == cluster.ClientLost && other.Ports != nil && slices.ContainsFunc(other.Ports.All, func(p cluster.AssignedPort) bool {
+				return slices.ContainsFunc(placed.Ports.All, func(q cluster.AssignedPort) bool { return p.Number == q.Number })
+			})
+		}
+		o.count("port/of-lost", lost)
 	}
 }
 

@@ -84,6 +84,8 @@ func Rates() []Rate {
 		{"device/two-requests", "a new allocation has devices of two requests", small(0.002)},
 		{"device/of-lost", "a new allocation has a device of a lost one", small(0.002)},
 		{"device/sick-in-use", "a device that an allocation has becomes unhealthy or goes", small(0.01)},
+		{"port/given", "a new allocation has ports while nodes drain", in(0.13, 0.15)},
+		{"port/of-lost", "a new allocation has a port of a lost one", in(0.02, 0.03)},
 		{"data/copied", "a replacement has the data of the allocation that it replaces", small(0.02)},
 		{"data/given-up", "a replacement starts without the data of the allocation that it replaces", small(0.018)},
 		{"data/kept-too-long", "a client gives up the data that no replacement has taken", small(0.01)},

@@ -56,6 +56,8 @@ type Process struct {
 	Contained bool
 	// Devices are the device files of the host that a task and its children use, or nil.
 	Devices []string
+	// Ports are the ports of the host that a task and its children have, or nil.
+	Ports []int
 	// Stuck: the process is in state D. It has received SIGKILL and has not ended yet.
 	Stuck     bool
 	StartedAt time.Time

@@ -36,6 +36,9 @@ func (p *Program) startTask(d *Driver, cfg *driver.TaskConfig, script Script) (*
 	for _, d := range cfg.Devices {
 		row.Devices = append(row.Devices, d.HostPath)
 	}
+	for _, port := range cfg.Resources.Ports {
+		row.Ports = append(row.Ports, port.Number)
+	}
 	var err error
 	if t.main, err = m.start(row); err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func (t *task) fork(row Process) error {
 // adopt gives the task its parent.
 func (t *task) adopt(row Process) error {
 	m := t.program.machine
-	row.Kind, row.Cgroup, row.Contained, row.Devices = ShimProcess, "", false, nil
+	row.Kind, row.Cgroup, row.Contained, row.Devices, row.Ports = ShimProcess, "", false, nil, nil
 	kill := func() {
 		if !t.main.row.Ended {
 			t.resultLost = true

@@ -82,8 +82,14 @@ func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]
 
 // taskConfig returns the configuration for the start of a task.
 func taskConfig(n *Node, id driver.TaskID, a *cluster.Allocation, task string) *driver.TaskConfig {
-	return &driver.TaskConfig{
+	config := &driver.TaskConfig{
 		ID: id, Name: task, AllocID: string(a.ID), GroupName: a.TaskGroup, JobID: string(a.JobID), NodeID: string(n.options.ID),
 		Resources: driver.Resources{Cgroup: cgroup(a.ID, task)},
 	}
+	if a.Ports != nil {
+		for _, p := range a.Ports.All {
+			config.Resources.Ports = append(config.Resources.Ports, driver.Port{Label: p.Label, Number: p.Number, HostIP: a.Ports.IP})
+		}
+	}
+	return config
 }

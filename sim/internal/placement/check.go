@@ -12,6 +12,8 @@ const (
 	OtherResources invariant.Check = "S1 other resources"    // a placement with other resources than its group specifies
 	GivenTwice     invariant.Check = "S1 device given twice" // a device of a new allocation that another one has
 	WrongDevices   invariant.Check = "S1 wrong devices"      // a placement with devices that are missing, unhealthy, or not those that its tasks request
+	PortGivenTwice invariant.Check = "S1 port given twice"   // a port of a new allocation that another one has
+	WrongPorts     invariant.Check = "S1 wrong ports"        // a placement with ports other than those that its group requests
 	AboveCount     invariant.Check = "S1 above count"        // a placement above the count of its group
 	NameTwice      invariant.Check = "S1 name twice"         // a placement with the name of another allocation in a slot
 	ReplacedTwice  invariant.Check = "S1 replaced twice"     // a second replacement of one allocation
@@ -29,7 +31,8 @@ const (
 // Checks returns all checks.
 func Checks() []invariant.Check {
 	return []invariant.Check{
-		Overcommitted, NotReady, Unsuitable, Together, OtherVersion, OtherResources, GivenTwice, WrongDevices, AboveCount, NameTwice, ReplacedTwice,
+		Overcommitted, NotReady, Unsuitable, Together, OtherVersion, OtherResources, GivenTwice, WrongDevices, PortGivenTwice, WrongPorts, AboveCount,
+		NameTwice, ReplacedTwice,
 		BrokenLineage, StillRunning, ReplacedOften, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom,
 	}
 }

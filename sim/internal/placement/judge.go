@@ -30,6 +30,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		p.judgeRow(placed)
 		p.judgeNode(placed)
 		p.judgeDevices(placed)
+		p.judgePorts(placed)
 		p.judgeLineage(placed)
 	}
 	p.judgeCapacity()

@@ -66,6 +66,20 @@ func (w *world) replace() *cluster.Allocation {
 	return a
 }
 
+// ports gives n1 to n3 two dynamic ports. It assigns the ports to an allocation whose group requests a static port 80
+// and a dynamic one.
+func (w *world) ports(a *cluster.Allocation, numbers ...int) *cluster.Allocation {
+	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
+		w.nodes[id].Network = &cluster.NodeNetwork{IP: "10.0.0.1", MinDynamicPort: 100, MaxDynamicPort: 101}
+	}
+	w.job.TaskGroups[0].Ports = []cluster.PortRequest{{Label: "p0", Static: 80}, {Label: "p1"}}
+	a.Ports = &cluster.AssignedPorts{IP: "10.0.0.1"}
+	for i, number := range numbers {
+		a.Ports.All = append(a.Ports.All, cluster.AssignedPort{Label: "p" + string(rune('0'+i)), Number: number})
+	}
+	return a
+}
+
 // devices gives n3 the healthy device a and the unhealthy device b. It assigns the devices with the
 // ids to the allocation, whose task requests as many.
 func (w *world) devices(a *cluster.Allocation, ids ...string) *cluster.Allocation {
@@ -188,7 +202,17 @@ func TestJudge(t *testing.T) {
 			w.replace().Job = old
 		}, []string{"other version"}},
 		"other resources": {func(w *world) { w.replace().Resources.CPU = 1 }, []string{"other resources"}},
-		"its devices":     {func(w *world) { w.devices(w.replace(), "a") }, nil},
+		"its ports":       {func(w *world) { w.ports(w.replace(), 80, 101) }, nil},
+		"a port of another that stops": {func(w *world) {
+			w.ports(w.replace(), 80, 100).NodeID = "n2"
+			w.allocs[1].Ports = &cluster.AssignedPorts{All: []cluster.AssignedPort{{Label: "x", Number: 100}}}
+		}, []string{"port given twice"}},
+		"another static port":         {func(w *world) { w.ports(w.replace(), 81, 100) }, []string{"wrong ports"}},
+		"a port outside its range":    {func(w *world) { w.ports(w.replace(), 80, 102) }, []string{"wrong ports"}},
+		"a port is missing":           {func(w *world) { w.ports(w.replace(), 80) }, []string{"wrong ports"}},
+		"no ports":                    {func(w *world) { w.ports(w.replace(), 80, 100).Ports = nil }, []string{"wrong ports"}},
+		"ports that nothing requests": {func(w *world) { w.ports(w.replace(), 80, 100); w.job.TaskGroups[0].Ports = nil }, []string{"wrong ports"}},
+		"its devices":                 {func(w *world) { w.devices(w.replace(), "a") }, nil},
 		"a device of another that stops": {func(w *world) {
 			w.devices(w.replace(), "a").NodeID = "n2"
 			w.nodes["n2"].Devices, w.allocs[1].Devices = w.nodes["n3"].Devices, w.plan.Places[0].Devices

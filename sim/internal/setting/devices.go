@@ -46,13 +46,13 @@ func deviceRequests(declared []scenario.DeviceRequest) (requests []cluster.Devic
 	return requests
 }
 
-// Equip assigns devices to the allocations that exist at the beginning. Ended allocations get none.
+// Equip assigns devices and ports to the allocations that exist at the beginning. Ended allocations get none.
 // It returns an error if a node has too few.
 func Equip(nodes []*cluster.Node, allocs []*cluster.Allocation) error {
-	used := map[cluster.NodeID]cluster.DevicesInUse{}
+	used, ports := map[cluster.NodeID]cluster.DevicesInUse{}, map[cluster.NodeID]cluster.PortsInUse{}
 	for _, a := range allocs {
 		group := a.Job.Group(a.TaskGroup)
-		if group == nil || a.ClientTerminal() || !group.RequestsDevices() {
+		if group == nil || a.ClientTerminal() || !group.RequestsDevices() && !group.RequestsPorts() {
 			continue
 		}
 		at := slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.ID == a.NodeID })
@@ -60,7 +60,13 @@ func Equip(nodes []*cluster.Node, allocs []*cluster.Allocation) error {
 			continue // it is on a node that the servers do not have
 		}
 		if used[a.NodeID] == nil {
-			used[a.NodeID] = cluster.DevicesInUse{}
+			used[a.NodeID], ports[a.NodeID] = cluster.DevicesInUse{}, cluster.PortsInUse{}
+		}
+		if !giveOut(nodes[at], a, group, ports[a.NodeID]) {
+			return fmt.Errorf("allocation %s: %s does not have its ports, or others have them", a.Name, a.NodeID)
+		}
+		if !group.RequestsDevices() {
+			continue
 		}
 		assigned, ok := feasible.Of(a.Job).Group(group).Devices().Assign(nodes[at], used[a.NodeID])
 		if !ok {

@@ -38,7 +38,7 @@ func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.T
 			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
 			Devices:   deviceRequests(g.Devices), CSIPlugin: csiPlugin(g),
 		}},
-		Volumes: volumeRequests(s, g),
+		Volumes: volumeRequests(s, g), Ports: portRequests(g.Ports),
 	}
 	for _, r := range built.Volumes {
 		built.Tasks[0].VolumeMounts = append(built.Tasks[0].VolumeMounts, cluster.VolumeMount{Volume: r.Name, Destination: "/" + r.Name, ReadOnly: r.ReadOnly})

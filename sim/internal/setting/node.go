@@ -24,7 +24,7 @@ func node(n scenario.Node, id cluster.NodeID) *cluster.Node {
 			CPU: plenty(n.CPU), MemoryMB: plenty(n.MemoryMB), DiskMB: plenty(n.DiskMB), GPU: n.GPUMilli,
 		},
 	}
-	built.Devices = DeviceGroups(n.Devices)
+	built.Devices, built.Network = DeviceGroups(n.Devices), networkOf(n.Ports)
 	if n.Status != "" {
 		built.Status = n.Status
 	}

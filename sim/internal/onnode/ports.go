@@ -1,0 +1,68 @@
+package onnode
+
+import (
+	"slices"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+)
+
+// portUser judges the ports of a task's process when it starts: they are those that the servers gave to its
+// allocation, and no process of another allocation has one of them.
+func (f *facts) portUser(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
+	if row := f.alloc(id).row; row != nil {
+		if given := portsOf(row); !slices.Equal(given, p.Ports) {
+			f.find("N8 other ports", id, "%s starts with the ports %v, and the servers gave its allocation %v", p.Task, p.Ports, given)
+		}
+	}
+	if len(p.Ports) == 0 {
+		return
+	}
+	for other := range n.Machine().EachLiving() {
+		owner, _ := split(other.Task)
+		if other.Task == "" || owner == id || f.abandoned(&other) {
+			continue
+		}
+		for _, port := range other.Ports {
+			if slices.Contains(p.Ports, port) {
+				f.find("N8 two users of a port", id, "%s starts with port %d, which process %d of %s has", p.Task, port, other.PID, other.Task)
+			}
+		}
+	}
+}
+
+// portIsTaken reports whether another allocation with something on the machine has a port of the allocation.
+func (f *facts) portIsTaken(n *machine.Node, a *alloc) bool {
+	if a.row.Ports == nil {
+		return false
+	}
+	own := portsOf(a.row)
+	for _, other := range f.order {
+		if other == a || other.row == nil || !slices.ContainsFunc(portsOf(other.row), func(port int) bool { return slices.Contains(own, port) }) {
+			continue
+		}
+		for _, group := range n.Machine().Cgroups() {
+			if of, _ := machine.SplitCgroup(group); of == other.id {
+				return true
+			}
+		}
+		if lives(n, func(p scripted.Process) bool {
+			of, _ := split(p.Task)
+			return p.Task != "" && of == other.id
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// portsOf are the ports that the servers gave to an allocation.
+func portsOf(row *cluster.Allocation) (ports []int) {
+	if row.Ports != nil {
+		for _, p := range row.Ports.All {
+			ports = append(ports, p.Number)
+		}
+	}
+	return ports
+}

@@ -1,0 +1,71 @@
+package swarm
+
+import (
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+)
+
+// oddsOfPorts is the probability that groups of a world request ports. The other worlds draw what they drew
+// without.
+const oddsOfPorts = 0.2
+
+// drawPorts lets groups use ports. Each node has a few dynamic ports more than its allocations use, and two jobs
+// may want the same static port. Allocations of the beginning that share a node get no static port.
+func (m *population) drawPorts() {
+	d := m.draft.dice("ports")
+	if !d.odds(oddsOfPorts) {
+		return
+	}
+	most, alone := map[cluster.NodeID]int{}, map[cluster.GroupKey]bool{}
+	for j, g := range m.draft.s.EachGroup() {
+		if g.Plugin || !d.odds(0.6) {
+			continue
+		}
+		for range d.between(0, 2) {
+			g.Ports = append(g.Ports, 0)
+		}
+		alone[cluster.GroupKey{Job: j.Key, Name: g.Name}] = d.odds(0.5)
+	}
+	static := map[cluster.NodeID]map[scenario.Port]bool{}
+	for j, g := range m.draft.s.EachGroup() {
+		key := cluster.GroupKey{Job: j.Key, Name: g.Name}
+		on := map[cluster.NodeID]int{}
+		for i := range m.draft.s.Allocs {
+			a := &m.draft.s.Allocs[i]
+			if a.Group != key {
+				continue
+			}
+			count := a.Indexes.Count
+			if count == 0 {
+				count = len(a.On)
+			}
+			for n := range count {
+				on[a.On[n%len(a.On)]]++
+			}
+		}
+		port := scenario.Port(80 + d.between(0, 1))
+		ok := alone[key]
+		for id, count := range on { //lint:order each node by itself
+			most[id] += count * len(g.Ports)
+			ok = ok && count == 1 && !static[id][port]
+		}
+		if !ok {
+			continue
+		}
+		g.Ports = append([]scenario.Port{port}, g.Ports...)
+		for id := range on { //lint:order each node by itself
+			if static[id] == nil {
+				static[id] = map[scenario.Port]bool{}
+			}
+			static[id][port] = true
+		}
+	}
+	spare := d.between(0, 4)
+	for i := range m.draft.s.Nodes {
+		size := 1 + spare
+		for _, id := range m.draft.s.Nodes[i].IDs {
+			size = max(size, most[id]+spare)
+		}
+		m.draft.s.Nodes[i].Ports = cluster.PortRange{First: 20000, Last: 20000 + size - 1}
+	}
+}
