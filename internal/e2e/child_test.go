@@ -48,12 +48,16 @@ type childConfig struct {
 	CA, Cert, Key string
 }
 
-// TestMain runs a server process, or the tests. They take more than a minute: they wait for elections,
+// TestMain runs a server process or a task, or the tests. They take more than a minute: they wait for elections,
 // kill timeouts and heartbeats of real processes, which do not become shorter on a fast machine. At the end it
 // compares the values of enums that occurred.
 func TestMain(m *testing.M) {
-	if config := os.Getenv(childVariable); config != "" {
-		if err := serve(config); err != nil {
+	for variable, run := range map[string]func(string) error{childVariable: serve, listenVariable: answer} {
+		config := os.Getenv(variable)
+		if config == "" {
+			continue
+		}
+		if err := run(config); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
