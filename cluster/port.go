@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,8 @@ const (
 	MaxPortLabelBytes = 64
 	// MaxPort is the largest number of a port.
 	MaxPort = 65535
+	// maxIPBytes bounds an address as text.
+	maxIPBytes = 45
 	// MaxPortRanges bounds the ranges of a node's reserved ports.
 	MaxPortRanges = 1000
 
@@ -150,8 +151,9 @@ func (n *NodeNetwork) Check() error {
 	if n == nil {
 		return nil
 	}
-	if _, err := netip.ParseAddr(n.IP); err != nil {
-		return fmt.Errorf("the network of the node has no valid IP address: %w", err)
+	// All servers must decide alike, so this does not depend on a parser of the library.
+	if n.IP == "" || len(n.IP) > maxIPBytes || strings.Trim(n.IP, "0123456789abcdefABCDEF:.") != "" {
+		return fmt.Errorf("the network of the node has no valid IP address: %q", CutText(n.IP))
 	}
 	if len(n.Device) > MaxIDBytes {
 		return fmt.Errorf("the name of the node's network interface is longer than %d bytes", MaxIDBytes)

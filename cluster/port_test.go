@@ -58,7 +58,7 @@ func TestPortRanges(t *testing.T) {
 		_, err := cluster.ParsePortRanges(text)
 		must.ErrorContains(t, err, "must be a port or a range of ports", must.Sprint(text))
 	}
-	must.ErrorContains(t, (&cluster.NodeNetwork{IP: "10.0.0", MinDynamicPort: 1, MaxDynamicPort: 2}).Check(), "no valid IP address")
+	must.ErrorContains(t, (&cluster.NodeNetwork{IP: "ten", MinDynamicPort: 1, MaxDynamicPort: 2}).Check(), "no valid IP address")
 	must.ErrorContains(t, (&cluster.NodeNetwork{IP: "::1", MinDynamicPort: 3, MaxDynamicPort: 2}).Check(), "found 3 to 2")
 	must.ErrorContains(t, (&cluster.NodeNetwork{IP: "::1", MinDynamicPort: 1, MaxDynamicPort: 2, Reserved: cluster.PortRanges{{}}}).Check(), "reserved ports")
 	must.NoError(t, (&cluster.NodeNetwork{IP: "::1", MinDynamicPort: 1, MaxDynamicPort: 65535, Reserved: all}).Check())

@@ -248,7 +248,7 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	if why := c.devicesReason(g, a, node); why != "" {
 		return fmt.Sprintf("node %s: %s", a.NodeID, why)
 	}
-	if why := c.portsReason(g, a, node); why != "" {
+	if why := portsReason(c, g, a, node); why != "" {
 		return fmt.Sprintf("node %s: %s", a.NodeID, why)
 	}
 	if why := c.predecessorReason(a); why != "" {
@@ -316,7 +316,7 @@ func (c *checker) devicesInUse(id cluster.NodeID) cluster.DevicesInUse {
 }
 
 // portsReason returns why the allocation cannot have its ports, or the empty string.
-func (c *checker) portsReason(g *cluster.TaskGroup, a *cluster.Allocation, n *cluster.Node) string {
+func portsReason(c *checker, g *cluster.TaskGroup, a *cluster.Allocation, n *cluster.Node) string {
 	if a.Ports == nil && !g.RequestsPorts() {
 		return ""
 	}

@@ -43,7 +43,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	begin.drawCapacity()
 	drawContainers(begin)
 	begin.drawDevices()
-	begin.drawPorts()
+	drawPorts(begin)
 	begin.drawVolumes()
 	drawDisks(begin)
 	events := &story{draft: m, population: begin}

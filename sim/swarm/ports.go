@@ -11,7 +11,7 @@ const oddsOfPorts = 0.2
 
 // drawPorts lets groups use ports. Each node has a few dynamic ports more than its allocations use, and two jobs
 // may want the same static port. Allocations of the beginning that share a node get no static port.
-func (m *population) drawPorts() {
+func drawPorts(m *population) {
 	d := m.draft.dice("ports")
 	if !d.odds(oddsOfPorts) {
 		return
@@ -45,7 +45,7 @@ func (m *population) drawPorts() {
 		}
 		port := scenario.Port(80 + d.between(0, 1))
 		ok := alone[key]
-		for id, count := range on { //lint:order each node by itself
+		for id, count := range on {
 			most[id] += count * len(g.Ports)
 			ok = ok && count == 1 && !static[id][port]
 		}
@@ -53,7 +53,7 @@ func (m *population) drawPorts() {
 			continue
 		}
 		g.Ports = append([]scenario.Port{port}, g.Ports...)
-		for id := range on { //lint:order each node by itself
+		for id := range on {
 			if static[id] == nil {
 				static[id] = map[scenario.Port]bool{}
 			}

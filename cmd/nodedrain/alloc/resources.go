@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +35,39 @@ func AssignedTable(a *wire.Allocation) *cli.Table {
 		for _, d := range has.Devices {
 			if d != nil {
 				t.Row(name, KindText(d.Vendor, d.Type, d.Name), strings.Join(d.DeviceIDs, ", "))
+			}
+		}
+	}
+	return t
+}
+
+// portTable lists the ports of an allocation, which may be none. A port of the group has no task.
+func portTable(a *wire.Allocation) *cli.Table {
+	t := cli.NewTable("Label", "Task", "Address", "In the Task")
+	row := func(label, task, ip string, number, to int) {
+		inside := "-"
+		if to != 0 {
+			inside = strconv.Itoa(to)
+		}
+		t.Row(label, task, net.JoinHostPort(ip, strconv.Itoa(number)), inside)
+	}
+	if a.AllocatedResources == nil {
+		return t
+	}
+	for _, p := range a.AllocatedResources.Shared.Ports {
+		row(p.Label, "-", p.HostIP, p.Value, p.To)
+	}
+	for _, name := range taskNames(a) {
+		has := a.AllocatedResources.Tasks[name]
+		if has == nil {
+			continue
+		}
+		for _, n := range has.Networks {
+			if n == nil {
+				continue
+			}
+			for _, p := range slices.Concat(n.ReservedPorts, n.DynamicPorts) {
+				row(p.Label, name, n.IP, p.Value, p.To)
 			}
 		}
 	}

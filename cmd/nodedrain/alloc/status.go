@@ -70,6 +70,7 @@ func show(c *cli.Call, a *wire.Allocation, verbose bool) error {
 	allocFacts(a, verbose).Write(c.Out)
 	tasks(&c.Base, a)
 	c.SectionIfAny("Devices", AssignedTable(a))
+	c.SectionIfAny("Ports", portTable(a))
 	c.SectionIfAny("Volumes", volumeTable(a))
 	c.SectionIfAny("Volumes Still On The Node", volume.HoldTable(a.VolumeHolds, verbose))
 	c.SectionIfAny("Data Of The Ephemeral Disk", dataTable(a, replacement(c, a), verbose, time.Now()))

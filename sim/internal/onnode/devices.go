@@ -216,7 +216,7 @@ func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
 			return false
 		}
 	}
-	if l.portIsTaken(n, a) {
+	if portIsTaken(l.facts, n, a) {
 		return false
 	}
 	for _, q := range a.requests() {

@@ -10,7 +10,7 @@ import (
 
 // portUser judges the ports of a task's process when it starts: they are those that the servers gave to its
 // allocation, and no process of another allocation has one of them.
-func (f *facts) portUser(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
+func portUser(f *facts, n *machine.Node, id cluster.AllocID, p *scripted.Process) {
 	if row := f.alloc(id).row; row != nil {
 		if given := portsOf(row); !slices.Equal(given, p.Ports) {
 			f.find("N8 other ports", id, "%s starts with the ports %v, and the servers gave its allocation %v", p.Task, p.Ports, given)
@@ -33,7 +33,7 @@ func (f *facts) portUser(n *machine.Node, id cluster.AllocID, p *scripted.Proces
 }
 
 // portIsTaken reports whether another allocation with something on the machine has a port of the allocation.
-func (f *facts) portIsTaken(n *machine.Node, a *alloc) bool {
+func portIsTaken(f *facts, n *machine.Node, a *alloc) bool {
 	if a.row.Ports == nil {
 		return false
 	}

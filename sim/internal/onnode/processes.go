@@ -96,7 +96,7 @@ func (j *tasks) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 		j.find("N3 starts after its end", id, "%s starts after the allocation was reported as terminal", p.Task)
 	}
 	j.devices.deviceUser(n, id, p)
-	j.portUser(n, id, p)
+	portUser(j.facts, n, id, p)
 	j.volumes.volumesAreThere(n, a, p)
 	if t := a.task(taskOf(p)); t != nil && t.Poststop() {
 		for _, other := range a.group().Tasks {
