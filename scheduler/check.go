@@ -254,7 +254,7 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 	if why := c.predecessorReason(a); why != "" {
 		return why
 	}
-	if why := c.apartReason(g, a); why != "" {
+	if why := apartReason(c, g, a); why != "" {
 		return why
 	}
 	return c.tally.full(g, a)
@@ -280,7 +280,7 @@ func (c *checker) refusal(g *cluster.TaskGroup, n *cluster.Node) string {
 }
 
 // apartReason returns why the allocation must not be on its node because another one is there, or the empty string.
-func (c *checker) apartReason(g *cluster.TaskGroup, a *cluster.Allocation) string {
+func apartReason(c *checker, g *cluster.TaskGroup, a *cluster.Allocation) string {
 	if !c.job.DistinctHosts && !g.DistinctHosts {
 		return ""
 	}

@@ -53,6 +53,17 @@ func TestDemands_variables(t *testing.T) {
 	}
 }
 
+// The variables of ports are those of the group's ports and of its tasks.
+func TestVariables_ofPorts(t *testing.T) {
+	t.Parallel()
+	web := &cluster.Task{Name: "web-1", User: "${NOMAD_PORT_http}${NOMAD_HOST_ADDR_http}${NOMAD_ALLOC_IP_own_1}${NOMAD_PORT_side_admin}"}
+	side := &cluster.Task{Name: "side", User: "${NOMAD_IP_admin}${NOMAD_ADDR_web_1_own_1}${NOMAD_PORT_own_1}${NOMAD_HOST_PORT_web_1_own_1}${NOMAD_PORT_http2}"}
+	group := &cluster.TaskGroup{Ports: []cluster.PortRequest{{Label: "http"}}, Tasks: []*cluster.Task{web, side}}
+	web.Ports, side.Ports = []cluster.PortRequest{{Label: "own-1"}}, []cluster.PortRequest{{Label: "admin"}}
+	job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{group}}
+	must.Eq(t, []string{"NOMAD_HOST_PORT_web_1_own_1", "NOMAD_PORT_http2", "NOMAD_PORT_own_1"}, feasible.Variables(job, group))
+}
+
 // A config may name the job's environment, the environment itself may not. Only the plugin of a device has the
 // names of the device's variables.
 func TestVariables_ofTheTask(t *testing.T) {
