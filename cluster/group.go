@@ -20,6 +20,9 @@ type TaskGroup struct {
 	// Update is the pace at which a new version replaces the group's allocations. Nil is
 	// [DefaultUpdateStrategy]: see [TaskGroup.UpdateOf].
 	Update *UpdateStrategy `codec:",omitempty"`
+	// Reschedule is how often and after which delay allocations that ended by themselves are replaced. Nil is
+	// at once, [MaxReschedules] times in a row. A registration over the HTTP API has [DefaultReschedulePolicy].
+	Reschedule *ReschedulePolicy `codec:",omitempty"`
 	// NodeClasses are the node classes the group may run on; empty is any.
 	NodeClasses []string
 	// EphemeralDisk is what happens to the group's data when it moves.
@@ -142,7 +145,7 @@ func (g *TaskGroup) validate(t JobType) error {
 		}
 		errs = append(errs, g.Migrate.Validate())
 	}
-	errs = append(errs, g.Update.Validate(), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices(), g.validatePorts())
+	errs = append(errs, g.Update.Validate(), g.Reschedule.validate(t), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices(), g.validatePorts())
 	errs = append(errs, g.validateTasks()...)
 	errs = append(errs, g.validateLifecycle()...)
 	errs = append(errs, g.validateVolumes()...)
@@ -194,6 +197,7 @@ func (g *TaskGroup) Copy() *TaskGroup {
 		c.Migrate = &m
 	}
 	c.Update = g.Update.copy()
+	c.Reschedule = g.Reschedule.copy()
 	c.NodeClasses = slices.Clone(g.NodeClasses)
 	c.RestartPolicy = g.RestartPolicy.copy()
 	c.Constraints = slices.Clone(g.Constraints)

@@ -88,8 +88,8 @@ type JobStop struct {
 // DefaultJobPriority is the priority of a job that names none.
 const DefaultJobPriority = 50
 
-// MaxReschedules bounds how many times in a row an allocation is placed again after it ended
-// unexpectedly. After that its slot stays empty until the job's work changes: a task that
+// MaxReschedules bounds how many times in a row an allocation of a group without a [ReschedulePolicy] is placed
+// again after it ended unexpectedly. After that its slot stays empty until the job's work changes: a task that
 // never runs must not fill the log.
 const MaxReschedules = 10
 

@@ -280,6 +280,9 @@ func (j *Job) At(v Version) *Job {
 		if v < VersionOfPorts {
 			g.Ports = nil
 		}
+		if v < VersionOfRescheduling {
+			g.Reschedule = nil
+		}
 		if v < VersionOfConfirmation {
 			g.Disconnect.NoReplace, g.Disconnect.KeepReplacement = false, false
 		}
@@ -300,6 +303,8 @@ func (g *TaskGroup) neededVersion() Version {
 		return VersionOfRollouts
 	case g.RequestsPorts():
 		return VersionOfPorts
+	case g.Reschedule != nil:
+		return VersionOfRescheduling
 	case g.Disconnect.NoReplace || g.Disconnect.KeepReplacement:
 		return VersionOfConfirmation
 	case g.usesVolumes():

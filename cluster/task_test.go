@@ -29,8 +29,10 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 			return cluster.VersionOfVolumes
 		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
 			return cluster.VersionOfConfirmation
+		case "EndedAt":
+			return cluster.VersionOfRescheduling
 		}
-		if strings.Contains(path, ".Data") || strings.Contains(path, ".Update") || strings.Contains(path, ".DistinctHosts") {
+		if strings.Contains(path, ".Data") || strings.Contains(path, ".Update") || strings.Contains(path, ".DistinctHosts") || strings.Contains(path, ".Reschedule") {
 			return cluster.VersionOfData
 		}
 		return cluster.VersionOfDrivers
@@ -53,7 +55,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 78, tagged)
+	must.MapLen(t, 81, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

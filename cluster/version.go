@@ -28,8 +28,9 @@ import (
 //	   awaited, and what the scheduler does when such a node returns. A purge that keeps the
 //	   allocations that may run, with its time
 //	9  the moves of the data of ephemeral disks. What identifies the history of a state. The update
-//	   block of a group, and rollouts of new versions. Jobs that may run in every node pool.
-//	   Ports of groups, tasks and allocations, and the networks of nodes
+//	   block of a group, and rollouts of new versions. Jobs that may run in every node pool. Ports of
+//	   groups, tasks and allocations, and the networks of nodes. When an allocation ended by itself,
+//	   and the policy by which it is replaced
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -63,6 +64,10 @@ const VersionOfHistory Version = 9
 // VersionOfRollouts is the first cluster version in which a new version of a job replaces the allocations
 // that run.
 const VersionOfRollouts Version = 9
+
+// VersionOfRescheduling is the first cluster version in which a group may have a policy for the replacement of
+// allocations that ended by themselves.
+const VersionOfRescheduling Version = 9
 
 // VersionOfAllNodePools is the first cluster version in which a job may run in every node pool.
 const VersionOfAllNodePools Version = 9

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
@@ -179,12 +180,31 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 		return outdatedReason(c, g, a)
 	case s.Migrate || s.Lost || s.Unknown || g == nil || c.job.Type.EveryNode():
 		return ""
+	case c.job.Rescheduling(a, c.view.Alloc) != nil:
+		return c.endedReason(s, g, a)
 	case a.ClientTerminal() || a.Canary():
 		return ""
 	case c.tally.groups[g.Name] <= g.Count:
 		return fmt.Sprintf("group %s has no surplus", g.Name)
 	case !a.Marked() && c.tally.groups[g.Name]-c.tally.marked[g.Name] <= g.Count:
 		return fmt.Sprintf("group %s has no surplus but what is marked", g.Name)
+	}
+	return ""
+}
+
+// endedReason returns why an allocation that ended by itself, of a group with a policy, must not be stopped, or
+// the empty string. A stop gives its slot up: for its replacement, or because the group has a surplus.
+func (c *checker) endedReason(s cluster.PlanStop, g *cluster.TaskGroup, a *cluster.Allocation) string {
+	standing := c.standEnded(a)
+	switch {
+	case s.Description == cluster.DescRescheduled && standing == spent:
+		return "it has had all replacements that its group permits"
+	case s.Description == cluster.DescRescheduled && standing == delayed:
+		return fmt.Sprintf("its replacement is due at %s", c.job.Rescheduling(a, c.view.Alloc).DueAt.Format(time.RFC3339Nano))
+	case s.Description == cluster.DescRescheduled || a.Canary():
+		return ""
+	case c.holds(a) && c.tally.groups[g.Name] <= g.Count, !c.holds(a) && c.tally.groups[g.Name] < g.Count:
+		return fmt.Sprintf("group %s has no surplus", g.Name)
 	}
 	return ""
 }

@@ -12,6 +12,8 @@ import (
 type slots struct {
 	// done and spent count the slots that ended allocations hold.
 	done, spent int
+	// delayed are the ended allocations that hold their slots until their replacements are due.
+	delayed []*cluster.Allocation
 	// returning counts the allocations whose client must report them first. They hold a slot if one
 	// is left, and none of them is stopped.
 	returning int
@@ -62,6 +64,9 @@ func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation
 	case spent:
 		s.spent++
 		s.names.use(a.Name)
+	case delayed:
+		s.delayed = append(s.delayed, a)
+		s.names.use(a.Name)
 	case kept:
 		s.kept = append(s.kept, a)
 	case migrating:
@@ -109,6 +114,8 @@ func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 		if isDisconnected(p.view.Node(a.NodeID)) {
 			p.draft.await(g, a)
 		}
+	case delayed:
+		p.draft.delay(a)
 	default:
 		if lose {
 			p.draft.lose(a)
@@ -123,11 +130,20 @@ func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 // shedSurplus stops the surplus above the group's count: marked allocations first, then
 // those with the least worth.
 func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
-	surplus := s.done + s.spent + len(s.kept) + len(s.marked) - g.Count
-	// Slots of allocations that failed for good go before those of running ones.
+	surplus := s.done + s.spent + len(s.delayed) + len(s.kept) + len(s.marked) - g.Count
+	// Slots of allocations that failed for good go before those that wait for replacements, and these before
+	// those of running ones.
 	forgone := min(max(surplus, 0), s.spent)
 	surplus -= forgone
 	s.spent -= forgone
+	for ; surplus > 0 && len(s.delayed) > 0; surplus-- {
+		last := s.delayed[len(s.delayed)-1]
+		s.delayed = s.delayed[:len(s.delayed)-1]
+		p.draft.stop(last, cluster.DescNotNeeded)
+	}
+	for _, a := range s.delayed {
+		p.draft.delay(a)
+	}
 	for ; surplus > 0 && len(s.marked) > 0; surplus-- {
 		last := s.marked[len(s.marked)-1]
 		s.marked = s.marked[:len(s.marked)-1]
@@ -207,7 +223,7 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 		s.names.use(a.Name)
 	}
 	slices.SortStableFunc(s.vacated, byDebt)
-	lacking := g.Count - s.done - s.spent - s.returning - len(s.kept)
+	lacking := g.Count - s.done - s.spent - len(s.delayed) - s.returning - len(s.kept)
 	var replaced []*cluster.Allocation
 	for _, a := range s.marked {
 		p.draft.migrate(a.Allocation, cluster.DescMigrating, a.lose)
@@ -223,9 +239,14 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 	}
 	replaced = append(replaced, s.outdated...)
 	lacking -= len(s.outdated)
-	for _, a := range s.vacated[:min(max(lacking, 0), len(s.vacated))] {
-		replaced = append(replaced, a)
-		lacking--
+	taken := min(max(lacking, 0), len(s.vacated))
+	replaced = append(replaced, s.vacated[:taken]...)
+	lacking -= taken
+	for _, a := range s.vacated[taken:] {
+		// Otherwise the row would be kept for its replacement for ever.
+		if s.returning == 0 && p.awaited(a) != nil {
+			p.draft.stop(a, cluster.DescNotNeeded)
+		}
 	}
 	p.placeAll(g, s, same, replaced, max(lacking, 0))
 }

@@ -23,8 +23,10 @@
 //   - the servers stop it: nothing, but if its node is down or gone it
 //     becomes lost, since no client will report that it has stopped;
 //   - it has ended: batch and sysbatch that completed are done, service and
-//     system allocations and failed batch are placed again, at most
-//     [cluster.MaxReschedules] times in a row with the same tasks and disk;
+//     system allocations and failed batch are placed again, as often and after
+//     the delay that the reschedule policy of the group permits, or at once and
+//     at most [cluster.MaxReschedules] times in a row if it has none. Only ends
+//     with the tasks and the disk of the present version count;
 //   - its node is disconnected: it becomes unknown and another takes its slot,
 //     until Disconnect.LostAfter has passed since the node went, and then it is
 //     lost; one that was still pending, or of a group without LostAfter, is lost
@@ -55,6 +57,14 @@
 // that are work are its tasks and its disk: an edit of anything else runs nothing
 // again.
 //
+// # Delays
+//
+// An allocation whose replacement is delayed holds its slot. Nothing is written when the wait begins: it
+// follows from the rows, by [cluster.Job.Rescheduling]. When it is over, the leader creates an evaluation of
+// the job, as it does for a disconnected allocation that becomes lost. A new leader reads the rows of all jobs
+// with a policy once. [Check] refuses a replacement before its time. A marked allocation that ends before its
+// stop is moved, and not a failure.
+//
 // A marked canary is replaced by a canary of the same deployment, and so is one
 // that ended or was lost. Canaries are outside Count.
 //
@@ -78,7 +88,6 @@
 // its update block, as the rows show it (see rollout); canaries are kept but never
 // created nor promoted. It does not preempt: priority is only the order of the queue. It
 // has no affinities beyond those of devices, no spread beyond the rule above, and
-// no networks but those of the nodes. It has no delay before a failed allocation is replaced,
-// only a bound on how often. It deletes nothing that has ended: [Needs] returns why
+// no networks but those of the nodes. It deletes nothing that has ended: [Needs] returns why
 // it is still needed.
 package scheduler

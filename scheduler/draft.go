@@ -19,8 +19,8 @@ type draft struct {
 	most int
 	// queued counts the placements that fit nowhere, by group; nil if there are none.
 	queued map[string]int
-	// again is when the first disconnected allocation becomes lost, or zero.
-	again time.Time
+	// again is the next evaluation that the job needs, or zero.
+	again nextEval
 }
 
 // stop stops an allocation.
@@ -45,11 +45,16 @@ func (d *draft) lose(a *cluster.Allocation) {
 // await marks an allocation on a disconnected node as unknown, and notes when it becomes
 // lost.
 func (d *draft) await(g *cluster.TaskGroup, a *cluster.Allocation) {
-	d.again = earliest(d.again, lostAt(g, a, d.view.Node(a.NodeID)))
+	d.again = d.again.or(nextEval{lostAt(g, a, d.view.Node(a.NodeID)), cluster.TriggerNodeUpdate})
 	if a.ClientStatus == cluster.ClientUnknown {
 		return
 	}
 	d.plan.Stops = append(d.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: cluster.DescUnknown, Unknown: true})
+}
+
+// delay notes when the replacement of an allocation that ended is due.
+func (d *draft) delay(a *cluster.Allocation) {
+	d.again = d.again.or(nextEval{d.job.Rescheduling(a, d.view.Alloc).DueAt, cluster.TriggerAllocFailure})
 }
 
 // migrate stops a marked allocation. [Check] refuses the stop if the mark was withdrawn.
@@ -169,6 +174,14 @@ func (d *draft) blocked(waiting *cluster.Evaluation) *cluster.Evaluation {
 	b.Queued = d.queued
 	b.SnapshotIndex = d.plan.SnapshotIndex
 	b.ModifyTime = d.now
+	return b
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
 	return b
 }
 

@@ -16,7 +16,7 @@ func Needs(v View, a *cluster.Allocation) (why string) {
 		return ""
 	case job.holds(a), job.ranOnce(a):
 		return "it holds a slot of its group"
-	case job.mayBeReplaced(g, a):
+	case job.awaited(a) != nil, job.mayBeReplaced(g, a):
 		return "it waits for its replacement"
 	case job.isCounted(a):
 		return "it counts as a failure of its replacement"
@@ -44,10 +44,30 @@ func (v jobView) mayBeReplaced(g *cluster.TaskGroup, a *cluster.Allocation) bool
 	return false
 }
 
-// isCounted reports whether the allocation is one of the failures in a row that [jobView.isSpent]
-// counts for an allocation that the servers have not stopped.
+// AwaitsReplacement reports whether an allocation of a group with a policy has ended, and its replacement is
+// delayed or due.
+func AwaitsReplacement(v View, a *cluster.Allocation) bool {
+	return jobView{view: v, job: v.Job(a.JobKey())}.awaited(a) != nil
+}
+
+// awaited returns when the replacement of an allocation that has ended is due, or nil if its group has no
+// policy or the allocation is not replaced.
+func (v jobView) awaited(a *cluster.Allocation) *cluster.Rescheduling {
+	r := v.job.Rescheduling(a, v.view.Alloc)
+	if r != nil && r.Spent {
+		return nil
+	}
+	return r
+}
+
+// isCounted reports whether the allocation is one of the failures in a row that [jobView.isSpent] or
+// [cluster.Job.Rescheduling] counts for an allocation that the servers have not stopped.
 func (v jobView) isCounted(a *cluster.Allocation) bool {
-	for range cluster.MaxReschedules {
+	most := cluster.MaxReschedules
+	if g := v.group(a); g != nil && g.Reschedule != nil {
+		most = g.Reschedule.Reach()
+	}
+	for range most {
 		if a.DesiredDescription != cluster.DescRescheduled {
 			return false
 		}
@@ -65,7 +85,11 @@ func (v jobView) isCounted(a *cluster.Allocation) bool {
 // isReplacementOfLive reports whether [jobView.successorRuns] follows the allocation: it is one of
 // the successive replacements of an allocation that still runs.
 func (v jobView) isReplacementOfLive(a *cluster.Allocation) bool {
-	for range cluster.MaxReschedules + 1 {
+	longest := cluster.MaxReschedules + 1
+	if v.view.ClusterVersion() >= cluster.VersionOfRescheduling {
+		longest = cluster.MaxRescheduleAttempts
+	}
+	for range longest {
 		a = v.view.Alloc(a.PreviousAllocation)
 		if a == nil {
 			return false

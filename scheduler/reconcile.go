@@ -63,7 +63,7 @@ func (v jobView) successorRuns(a *cluster.Allocation) bool {
 // lastSuccessor returns the last of the allocation's successive replacements, or nil.
 func lastSuccessor(v View, a *cluster.Allocation) *cluster.Allocation {
 	next := v.Alloc(a.NextAllocation)
-	for range cluster.MaxReschedules { // bounds a damaged chain that forms a circle
+	for range cluster.MaxRescheduleAttempts { // bounds a damaged chain that forms a circle
 		if next == nil || next.NextAllocation == "" {
 			break
 		}

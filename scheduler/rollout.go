@@ -57,7 +57,7 @@ func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, le
 		}
 		healthy := a.Healthy(v.view.Node(a.NodeID))
 		switch outdates := differs(v, g, a); {
-		case a.ClientTerminal() && !outdates && a.NextAllocation == "" && v.isSpent(a):
+		case a.ClientTerminal() && !outdates && v.standEnded(a) == spent:
 			r.note(a)
 		case a.ClientTerminal():
 		case outdates:

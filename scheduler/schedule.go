@@ -16,11 +16,26 @@ func Schedule(v View, eval *cluster.Evaluation, now time.Time, ids IDs) *cluster
 	return plan
 }
 
-// schedule is [Schedule], and subtracts its placements from the world. again is the time at
-// which a disconnected allocation becomes lost and the plan changes; zero is never. It
+// nextEval is an evaluation that a job needs at a time although nothing changes: a disconnected allocation
+// becomes lost then, or a replacement is due. The zero value is none.
+type nextEval struct {
+	at      time.Time
+	trigger cluster.EvalTrigger
+}
+
+// or returns the earlier of two evaluations.
+func (n nextEval) or(o nextEval) nextEval {
+	if n.at.IsZero() || !o.at.IsZero() && o.at.Before(n.at) {
+		return o
+	}
+	return n
+}
+
+// schedule is [Schedule], and subtracts its placements from the world. again is when the plan changes
+// although nothing else does. It
 // places at most most new allocations: a job may need a million, and the caller writes
 // only the first part of the plan.
-func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs, most int) (plan *cluster.Plan, again time.Time) {
+func schedule(w *world, eval *cluster.Evaluation, now time.Time, ids IDs, most int) (plan *cluster.Plan, again nextEval) {
 	state := jobView{view: w, job: w.Job(eval.JobKey()), now: now}
 	d := &draft{jobView: state, world: w, eval: eval, ids: ids, most: most, plan: &cluster.Plan{At: now, SnapshotIndex: w.Index()}}
 	p := &planner{jobView: state, world: w, draft: d}

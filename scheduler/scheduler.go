@@ -21,7 +21,8 @@ import (
 //   - It plans jobs with pending evaluations, by priority and age. A job has at most one plan
 //     in flight. The plan is for the job's newest evaluation and answers the older ones.
 //   - It tries blocked evaluations again if capacity was added since the last attempt.
-//   - It creates evaluations for jobs whose disconnected allocations have become lost. The
+//   - It creates evaluations for jobs whose disconnected allocations have become lost, and for jobs of
+//     which the delayed replacement of an allocation is due. The
 //     first step also creates one for each job with allocations on a node that is down or
 //     gone and without a pending evaluation.
 //
@@ -53,8 +54,8 @@ type Scheduler struct {
 	// flights are the writes that the state may not show, by job.
 	flights map[cluster.JobKey]*flight
 	retries retries
-	// nextEval is when the next disconnected allocation of each job becomes lost.
-	nextEval map[cluster.JobKey]time.Time
+	// nextEval is the next evaluation of each job that needs one although nothing changes.
+	nextEval map[cluster.JobKey]nextEval
 	// rebuilt means that nextEval was computed from the state.
 	rebuilt bool
 	blocked blockedQueue
@@ -72,7 +73,7 @@ func New(c Config) (*Scheduler, error) {
 		woken:    make(chan struct{}, 1),
 		flights:  make(map[cluster.JobKey]*flight),
 		retries:  retries{config: c, jobs: make(map[cluster.JobKey]attempts)},
-		nextEval: make(map[cluster.JobKey]time.Time),
+		nextEval: make(map[cluster.JobKey]nextEval),
 	}, nil
 }
 
@@ -127,7 +128,7 @@ func (s *Scheduler) Step(now time.Time) (wakeAt time.Time) {
 	t.land()
 	t.planPending()
 	t.planBlocked()
-	t.evaluateLost()
+	t.evaluateDue()
 	return t.wakeAt
 }
 

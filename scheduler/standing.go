@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -17,9 +16,11 @@ const (
 	owed
 	// done: its work is complete. It holds its slot for good.
 	done
-	// spent: it ended and is not placed again: it reached cluster.MaxReschedules, or its group has
-	// Disconnect.NoReplace and nothing confirms its end. It holds its slot.
+	// spent: it ended and is not placed again: it has had all replacements that its group permits, or its
+	// group has Disconnect.NoReplace and nothing confirms its end. It holds its slot.
 	spent
+	// delayed: it ended, and its group delays its replacement. It holds its slot until then.
+	delayed
 	// kept: it runs or starts.
 	kept
 	// migrating: it is marked.
@@ -98,8 +99,12 @@ func (v jobView) standEnded(a *cluster.Allocation) standing {
 		return done
 	case a.NextAllocation != "":
 		return settled
-	case v.isSpent(a):
+	}
+	switch r := v.job.Rescheduling(a, v.view.Alloc); {
+	case r == nil && v.isSpent(a), r != nil && r.Spent:
 		return spent
+	case r.Waits(v.now):
+		return delayed
 	}
 	return ended
 }
@@ -119,15 +124,9 @@ func isStopOnly(a *cluster.Allocation) bool {
 
 // isSameWork reports whether the current version of the job has the same tasks and disk as
 // the allocation's version.
-func (v jobView) isSameWork(a *cluster.Allocation) bool {
-	if a.Job == nil {
-		return true // a damaged record: do not run it again
-	}
-	was, is := a.Job.Group(a.TaskGroup), v.job.Group(a.TaskGroup)
-	return was != nil && is != nil && was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, (*cluster.Task).Equal)
-}
+func (v jobView) isSameWork(a *cluster.Allocation) bool { return a.HasWorkOf(v.job) }
 
-// isSpent reports whether the allocation has reached cluster.MaxReschedules. From the cluster version of
+// isSpent reports whether the allocation of a group without a policy has reached cluster.MaxReschedules. From the cluster version of
 // volumes on, failures of other tasks or another disk do not count: a job that was mended has all its
 // tries again.
 func (v jobView) isSpent(a *cluster.Allocation) bool {
@@ -154,7 +153,7 @@ func (v jobView) holds(a *cluster.Allocation) bool {
 		return v.isRetained(a) || isHeld(v.group(a), a)
 	case a.ClientTerminal():
 		s := v.standEnded(a)
-		return s == done || s == spent
+		return s == done || s == spent || s == delayed
 	case a.ClientStatus == cluster.ClientUnknown:
 		return v.view.Node(a.NodeID).Reachable() || awaitsSlot(v.group(a), a)
 	}

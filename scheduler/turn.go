@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -63,6 +64,7 @@ func (t *turn) land() {
 		t.rebuilt = true
 		t.blocked.dirty, t.blocked.freed = true, t.world.Index() // the plans of an earlier leader may be lost
 		t.findLost()
+		t.findDelayed()
 	}
 	if t.blocked.roomReturned {
 		t.blocked.roomReturned, t.blocked.dirty = false, true
@@ -109,8 +111,7 @@ func (t *turn) mayPlan(job cluster.JobKey) bool {
 	return !waits
 }
 
-// plan returns the plan of an evaluation. It notes when disconnected allocations of the job
-// become lost.
+// plan returns the plan of an evaluation. It notes the next evaluation that the job needs.
 func (t *turn) plan(e *cluster.Evaluation) *cluster.Plan {
 	plan, again := schedule(t.world, e, t.now, t.config.IDs, t.config.MaxPlanParts+1) // one more part than written shows that parts are left
 	t.setNextEval(e.JobKey(), again)
@@ -186,13 +187,18 @@ func isIdle(p *cluster.Plan, e *cluster.Evaluation) bool {
 	return len(p.Stops)+len(p.Places)+len(p.Answers) == 0 && p.Eval.Status == e.Status && maps.Equal(p.Eval.Queued, e.Queued)
 }
 
-// setNextEval sets when the job needs its next evaluation; zero is never.
-func (t *turn) setNextEval(job cluster.JobKey, at time.Time) {
-	if at.IsZero() {
+// setNextEval sets the next evaluation that the job needs.
+func (t *turn) setNextEval(job cluster.JobKey, next nextEval) {
+	if next.at.IsZero() {
 		delete(t.nextEval, job)
 		return
 	}
-	t.nextEval[job] = at
+	t.nextEval[job] = next
+}
+
+// addNextEval sets an evaluation that the job needs, unless it needs an earlier one.
+func (t *turn) addNextEval(job cluster.JobKey, next nextEval) {
+	t.setNextEval(job, t.nextEval[job].or(next))
 }
 
 // findLost finds allocations on nodes that are down, gone or disconnected. An earlier
@@ -213,7 +219,7 @@ func (t *turn) findDisconnected(n *cluster.Node) {
 	for a := range t.world.LiveAllocsByNode(n.ID) {
 		job := jobView{view: t.world, job: t.world.Job(a.JobKey()), now: t.now}
 		if g := job.group(a); g != nil && a.ClientStatus == cluster.ClientUnknown && !a.ServerTerminal() {
-			t.setNextEval(a.JobKey(), earliest(t.nextEval[a.JobKey()], lostAt(g, a, n)))
+			t.addNextEval(a.JobKey(), nextEval{lostAt(g, a, n), cluster.TriggerNodeUpdate})
 		}
 	}
 }
@@ -223,7 +229,23 @@ func (t *turn) findDisconnected(n *cluster.Node) {
 func (t *turn) findForgotten(id cluster.NodeID) {
 	for a := range t.world.LiveAllocsByNode(id) {
 		if !t.isPending(a.JobKey()) {
-			t.setNextEval(a.JobKey(), t.now)
+			t.setNextEval(a.JobKey(), nextEval{t.now, cluster.TriggerNodeUpdate})
+		}
+	}
+}
+
+// findDelayed notes when replacements are due. An earlier scheduler may have been waiting for them, or may
+// not have been there when they became due.
+func (t *turn) findDelayed() {
+	for j := range t.world.Jobs() {
+		job := jobView{view: t.world, job: j, now: t.now}
+		if !slices.ContainsFunc(j.TaskGroups, func(g *cluster.TaskGroup) bool { return g != nil && g.Reschedule != nil }) {
+			continue
+		}
+		for a := range t.world.UnconcludedAllocs(j.Key()) {
+			if r := job.awaited(a); r != nil && (r.Waits(t.now) || !t.isPending(j.Key())) {
+				t.addNextEval(j.Key(), nextEval{latest(r.DueAt, t.now), cluster.TriggerAllocFailure})
+			}
 		}
 	}
 }
@@ -239,20 +261,19 @@ func (t *turn) isPending(job cluster.JobKey) bool {
 	return false
 }
 
-// evaluateLost creates an evaluation for each job whose disconnected allocations are lost by
-// now. Jobs with a pending evaluation need none: this turn or a later one plans them.
-func (t *turn) evaluateLost() {
+// evaluateDue creates an evaluation for each job that needs one by now. Jobs with a pending evaluation need none: this turn or a later one plans them.
+func (t *turn) evaluateDue() {
 	for _, job := range sortedJobs(t.nextEval) {
-		at := t.nextEval[job]
+		next := t.nextEval[job]
 		switch j := t.world.Job(job); {
-		case t.now.Before(at):
-			t.wake(at)
+		case t.now.Before(next.at):
+			t.wake(next.at)
 		case j == nil:
 			delete(t.nextEval, job)
 		case t.full || !t.mayPlan(job):
 		default:
 			f := &flight{job: job}
-			evals := []*cluster.Evaluation{JobEval(j, cluster.TriggerNodeUpdate, t.now, t.config.IDs.Eval())}
+			evals := []*cluster.Evaluation{JobEval(j, next.trigger, t.now, t.config.IDs.Eval())}
 			t.begin(f, t.config.Applier.UpsertEvals(evals, t.reply(f)))
 		}
 	}

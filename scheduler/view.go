@@ -20,6 +20,8 @@ type View interface {
 	NodesInUse() iter.Seq2[*cluster.Node, cluster.Usage]
 	// Job returns the current version of the job, or nil.
 	Job(cluster.JobKey) *cluster.Job
+	// Jobs yields the current versions of all jobs.
+	Jobs() iter.Seq[*cluster.Job]
 	// JobsOnEveryNode yields the current versions of the jobs that run on every node
 	// ([cluster.JobType.EveryNode]).
 	JobsOnEveryNode() iter.Seq[*cluster.Job]

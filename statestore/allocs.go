@@ -24,13 +24,14 @@ import (
 // [cluster.CauseNode] ends them then.
 //
 // at is the proposer's time of the entry, or zero if it has none. From [cluster.VersionOfConfirmation]
-// on it is the time since which a healthy allocation is unhealthy: no clock of a client decides.
+// on it is the time since which a healthy allocation is unhealthy, and from [cluster.VersionOfRescheduling] on
+// the time at which an allocation that the servers let run has ended: no clock of a client decides.
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time) {
 	edits := editAllocs(&t.rows)
 	if versionIn(t.rows.tables) < cluster.VersionOfConfirmation {
 		at = time.Time{}
 	}
-	cuts := versionIn(t.rows.tables) >= cluster.VersionOfDrivers
+	cuts, dates := versionIn(t.rows.tables) >= cluster.VersionOfDrivers, versionIn(t.rows.tables) >= cluster.VersionOfRescheduling
 	var ended []confirmation
 	for _, r := range reports {
 		a := edits.row(r.Alloc)
@@ -58,11 +59,15 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 			holds.Equal(a.VolumeHolds) && in.Equal(a.DataIn) && out.Equal(a.DataOut) {
 			continue
 		}
-		if r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed {
+		ends := r.ClientStatus == cluster.ClientComplete || r.ClientStatus == cluster.ClientFailed
+		if ends {
 			// Not a: an earlier report of the entry may have begun the edit that this one continues.
 			ended = append(ended, confirmation{t.rows.state().Alloc(r.Alloc), r.At})
 		}
 		c := edits.edit(a, r.At.UTC())
+		if dates && ends && !a.Terminal() {
+			c.EndedAt = at.UTC()
+		}
 		c.AwaySince = time.Time{}
 		c.ClientStatus, c.ClientDescription, c.TaskStates, c.VolumeHolds = r.ClientStatus, r.ClientDescription, states, holds
 		c.DataIn, c.DataOut = in, out

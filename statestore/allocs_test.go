@@ -123,6 +123,32 @@ func TestVerdictsHaveTheTimeOfTheirEntry(t *testing.T) {
 	must.Eq(t, since, w.snap().Alloc("a1").DeploymentStatus.UnhealthySince)
 }
 
+// Below version 9 the rows have no time of the end, and a replay must give the same state. From version 9 on it
+// is the time of the entry, for an allocation that the servers let run.
+func TestEndsHaveTheTimeOfTheirEntry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	w.place(w.job(serviceJob("web", 9)), "n1", nil, "old", "failed", "complete", "stopped", "running")
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfRescheduling - 1) })
+	w.report(cluster.ClientFailed, "old")
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfRescheduling) })
+	w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: "stopped"}}})
+	w.now = w.now.Add(time.Minute)
+	w.reports(
+		cluster.AllocReport{Alloc: "failed", ClientStatus: cluster.ClientFailed, At: time.Unix(9, 0)},
+		cluster.AllocReport{Alloc: "complete", ClientStatus: cluster.ClientComplete},
+		cluster.AllocReport{Alloc: "stopped", ClientStatus: cluster.ClientComplete},
+		cluster.AllocReport{Alloc: "running", ClientStatus: cluster.ClientRunning},
+	)
+	end := w.now.UTC()
+	w.now = w.now.Add(time.Minute)
+	w.reports(cluster.AllocReport{Alloc: "failed", ClientStatus: cluster.ClientFailed, ClientDescription: "again", At: time.Unix(9, 0)})
+	for id, want := range map[cluster.AllocID]time.Time{"old": {}, "failed": end, "complete": end, "stopped": {}, "running": {}} {
+		must.Eq(t, want, w.snap().Alloc(id).EndedAt, must.Sprint(id))
+	}
+}
+
 func TestReportsThatChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

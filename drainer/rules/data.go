@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
@@ -40,7 +41,17 @@ func takerOf(v View, a *cluster.Allocation) (taker *cluster.Allocation, may bool
 // mayGetReplacement reports whether a scheduler may still place a replacement that takes the data of an
 // allocation.
 func mayGetReplacement(v View, a *cluster.Allocation) bool {
-	return lacksReplacement(v, a) && hasOpenEval(v, a.JobKey())
+	return lacksReplacement(v, a) && (hasOpenEval(v, a.JobKey()) || rescheduling(v, a) != nil)
+}
+
+// rescheduling returns when the reschedule policy of its group replaces an allocation that ended by itself, or
+// nil if it does not. The scheduler creates the evaluation at that time.
+func rescheduling(v View, a *cluster.Allocation) *cluster.Rescheduling {
+	r := v.Job(a.JobKey()).Rescheduling(a, v.Alloc)
+	if r != nil && r.Spent {
+		return nil
+	}
+	return r
 }
 
 // lacksReplacement reports whether a later evaluation would place a replacement of an allocation that has
@@ -113,6 +124,11 @@ func explainData(e *Explainer, r *AllocExplanation, a *cluster.Allocation, n *cl
 	taker, _ := takerOf(e.view, a)
 	detail := "its data waits for a replacement"
 	if taker == nil {
+		if _, last := cluster.DataTaker(a, e.view.Alloc); last != nil {
+			if r := rescheduling(e.view, last); r.Waits(e.now) {
+				detail = "its data waits for a replacement, which is due at " + r.DueAt.UTC().Format(time.RFC3339)
+			}
+		}
 		for eval := range e.view.OpenEvals(a.JobKey()) {
 			r.Eval = eval
 			detail = fmt.Sprintf("its data waits for a replacement, evaluation %s is %s", eval.ID, eval.Status)

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -59,7 +60,38 @@ func (w rows) moves(a *cluster.Allocation) (taker *cluster.Allocation, may bool)
 	last := chain[len(chain)-1]
 	done := typeOf(last) != "service" && last.ClientStatus == "complete"
 	evals := len(w.evalsOf(last, "pending")) + len(w.evalsOf(last, "blocked"))
-	return nil, complete && w.getsData(last) && !last.DesiredTransition.MigrateDisablePlacement && !done && evals > 0
+	return nil, complete && w.getsData(last) && !last.DesiredTransition.MigrateDisablePlacement && !done && (evals > 0 || w.retried(last))
+}
+
+// retried: the policy of its group has the scheduler replace it later, although no evaluation is open.
+func (w rows) retried(a *cluster.Allocation) bool {
+	g, job := w.groupOf(a), w.jobOf(a)
+	if g == nil || g.Reschedule == nil || toStop(a) || !hasEnded(a) || a.Job != nil && a.Job.Type != job.Type {
+		return false
+	}
+	same := func(a *cluster.Allocation) bool {
+		if a.Job == nil {
+			return true
+		}
+		was := a.Job.Group(a.TaskGroup)
+		return was != nil && was.EphemeralDisk == g.EphemeralDisk && reflect.DeepEqual(was.Tasks, g.Tasks)
+	}
+	switch {
+	case job.Type == "system" || job.Type == "sysbatch":
+		return false
+	case !same(a):
+		return job.Type == "service"
+	case g.Reschedule.Unlimited, a.DesiredTransition.Migrate, a.DesiredTransition.ForceReschedule:
+		return true
+	}
+	attempts := 0
+	for now := a.EndedAt; ; attempts++ {
+		began := a.CreateTime
+		a = w.Alloc(a.PreviousAllocation)
+		if a == nil || !toStop(a) || a.EndedAt.IsZero() || a.DesiredTransition.Migrate || !same(a) || now.Sub(began) >= g.Reschedule.Interval {
+			return attempts < g.Reschedule.Attempts
+		}
+	}
 }
 
 // onlyCopy: the data that the client of an allocation keeps may still move, or its slot was given up.

@@ -161,7 +161,7 @@ func (j *Judge) unfinished(job *cluster.Job) (why string) {
 			return "it has work that has not ended"
 		case !a.ModifyTime.Before(j.before.Jobs):
 			return "its work ended lately"
-		case j.clientMayRun(a), j.claims(a), rules.Needs(j.view, a) != "":
+		case j.clientMayRun(a), j.claims(a), rules.Needs(j.view, a) != "", scheduler.AwaitsReplacement(j.view, a):
 			return "it has allocations"
 		}
 	}

@@ -2,6 +2,7 @@ package opinion
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -55,7 +56,7 @@ func MayMove(a *cluster.Allocation, s Replacements) (taker *cluster.Allocation, 
 	if taker != nil {
 		return taker, notStarted(taker)
 	}
-	return nil, last != nil && wouldBeReplaced(last, s) && hasOpenEval(last, s)
+	return nil, last != nil && wouldBeReplaced(last, s) && (hasOpenEval(last, s) || replacesLater(last, s))
 }
 
 // OnlyCopy reports whether the data that the client of an ended allocation keeps is the only copy of data that
@@ -96,6 +97,42 @@ func notStarted(a *cluster.Allocation) bool {
 func wouldBeReplaced(a *cluster.Allocation, s Replacements) bool {
 	done := TypeOf(a) != "service" && a.ClientStatus == "complete"
 	return !done && !a.DesiredTransition.MigrateDisablePlacement && NeedsData(a, s.Job(cluster.JobKey{Namespace: a.Namespace, ID: a.JobID}))
+}
+
+// replacesLater reports whether the reschedule policy of its group still permits a replacement of an allocation
+// that ended by itself.
+func replacesLater(a *cluster.Allocation, s Replacements) bool {
+	j := s.Job(cluster.JobKey{Namespace: a.Namespace, ID: a.JobID})
+	g := groupOf(j, a.TaskGroup)
+	if g == nil || g.Reschedule == nil || Stopping(a) || a.Job != nil && a.Job.Type != j.Type || j.Type == "system" || j.Type == "sysbatch" {
+		return false
+	}
+	if !SameWork(a, g) {
+		return j.Type == "service"
+	}
+	if g.Reschedule.Unlimited || a.DesiredTransition.Migrate || a.DesiredTransition.ForceReschedule {
+		return true
+	}
+	used, last := 0, a
+	for used < g.Reschedule.Attempts && a.EndedAt.Sub(last.CreateTime) < g.Reschedule.Interval {
+		if last = s.Alloc(last.PreviousAllocation); last == nil || !Failed(last) || !SameWork(last, g) {
+			break
+		}
+		used++
+	}
+	return used < g.Reschedule.Attempts
+}
+
+// Failed reports whether the scheduler stopped an allocation because it had ended by itself, in a cluster
+// version with policies for that.
+func Failed(a *cluster.Allocation) bool {
+	return Stopping(a) && !a.EndedAt.IsZero() && !a.DesiredTransition.Migrate
+}
+
+// SameWork reports whether the group has the tasks and the disk for which the allocation was placed.
+func SameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	was := groupOf(a.Job, a.TaskGroup)
+	return a.Job == nil || was != nil && was.EphemeralDisk == g.EphemeralDisk && slices.EqualFunc(was.Tasks, g.Tasks, (*cluster.Task).Equal)
 }
 
 func hasOpenEval(a *cluster.Allocation, s Replacements) bool {
