@@ -161,6 +161,17 @@ func (p *ReschedulePolicy) Reach() int {
 	return max(p.Attempts, p.growth())
 }
 
+// Limit is how many replacements the policy permits, in words.
+func (p *ReschedulePolicy) Limit() string {
+	switch {
+	case p.Unlimited:
+		return "any number of replacements"
+	case p.Attempts == 0:
+		return "no replacements"
+	}
+	return fmt.Sprintf("%d within %s", p.Attempts, p.Interval)
+}
+
 // Rescheduling is what the policy of its group provides for an allocation that ended by itself.
 type Rescheduling struct {
 	Policy *ReschedulePolicy

@@ -36,7 +36,7 @@ func allocsInFull(q *request, s State, allocs []*cluster.Allocation) found {
 		rows, err := allocPage(q, s, byID(allocs), func(a *cluster.Allocation) *cluster.Allocation { return a })
 		list := wire.NewAllocations(rows, q.options.Region)
 		for i, a := range rows {
-			list[i].RescheduleTracker = rescheduled(s, a)
+			list[i].RescheduleTracker, list[i].FollowupEvalID = rescheduled(s, a), followUpID(s, a)
 		}
 		return list, err
 	}
@@ -75,7 +75,7 @@ func allocPage[Item any](q *request, s State, rows iter.Seq[*cluster.Allocation]
 		Compare: func(a *cluster.Allocation, token string) int { return cmp.Compare(a.ID, cluster.AllocID(token)) },
 		Full: func(a *cluster.Allocation) any {
 			w := wire.NewAllocation(a, q.options.Region)
-			w.RescheduleTracker = rescheduled(s, a)
+			w.RescheduleTracker, w.FollowupEvalID = rescheduled(s, a), followUpID(s, a)
 			return w
 		},
 	}, item)
@@ -84,7 +84,7 @@ func allocPage[Item any](q *request, s State, rows iter.Seq[*cluster.Allocation]
 func allocStubPage(q *request, s State, rows iter.Seq[*cluster.Allocation]) ([]*wire.AllocationListStub, error) {
 	return allocPage(q, s, rows, func(a *cluster.Allocation) *wire.AllocationListStub {
 		stub := wire.NewAllocationListStub(a)
-		stub.RescheduleTracker = rescheduled(s, a)
+		stub.RescheduleTracker, stub.FollowupEvalID = rescheduled(s, a), followUpID(s, a)
 		return stub
 	})
 }
@@ -106,6 +106,31 @@ func rescheduled(s State, a *cluster.Allocation) *wire.RescheduleTracker {
 	}
 	slices.Reverse(events)
 	return &wire.RescheduleTracker{Events: events}
+}
+
+// followUp returns the evaluation that waits until the replacement of an ended allocation is due, or nil. It has
+// the ID of the allocation, and is no row: the time follows from the rows, and the leader creates an evaluation
+// with another ID then.
+func followUp(s State, a *cluster.Allocation) *wire.Evaluation {
+	j := s.Job(a.JobKey())
+	r := j.Rescheduling(a, s.Alloc)
+	if r == nil || r.DueAt.IsZero() {
+		return nil
+	}
+	w := wire.NewEvaluation(&cluster.Evaluation{
+		ID: cluster.EvalID(a.ID), Namespace: a.Namespace, JobID: a.JobID, Type: j.Type, Priority: j.Priority,
+		TriggeredBy: cluster.TriggerAllocFailure, Status: cluster.EvalPending, StatusDescription: "created for delayed rescheduling",
+		PreviousEval: a.EvalID, CreateTime: a.EndedAt, ModifyTime: a.EndedAt, CreateIndex: a.ModifyIndex, ModifyIndex: a.ModifyIndex,
+	})
+	w.WaitUntil = wire.NewTime(r.DueAt)
+	return w
+}
+
+func followUpID(s State, a *cluster.Allocation) string {
+	if w := followUp(s, a); w != nil {
+		return w.ID
+	}
+	return ""
 }
 
 // listAllocs answers GET /v1/allocations.
@@ -130,6 +155,7 @@ func readAlloc(q *request) error {
 		return found{index: a.ModifyIndex, body: func() (any, error) {
 			w := wire.NewAllocation(a, q.options.Region)
 			w.Metrics, w.RescheduleTracker = shortage.Placement(s, a), rescheduled(s, a)
+			w.FollowupEvalID = followUpID(s, a)
 			w.ControllerCalls = controllerCalls(q, ofAlloc(s, a))
 			return w, nil
 		}}

@@ -136,6 +136,7 @@ func TestReferenceClient_Jobs(t *testing.T) {
 		TaskGroups: []*cluster.TaskGroup{{
 			Name: "front", Count: 3, NodeClasses: []string{"big"}, ShutdownDelay: 3 * time.Second,
 			Migrate:       &cluster.MigrateStrategy{MaxParallel: 2, HealthCheck: "checks", MinHealthyTime: 10 * time.Second, HealthyDeadline: time.Minute},
+			Reschedule:    cluster.DefaultReschedulePolicy(cluster.JobService),
 			EphemeralDisk: cluster.EphemeralDisk{Sticky: true, Migrate: true, SizeMB: 300},
 			Disconnect:    cluster.DisconnectStrategy{LostAfter: time.Hour},
 			Tasks: []*cluster.Task{{

@@ -97,6 +97,11 @@ func readEval(q *request) error {
 	}
 	return q.read(func(s State) found {
 		e := s.Eval(cluster.EvalID(q.PathValue("id")))
+		if a := s.Alloc(cluster.AllocID(q.PathValue("id"))); e == nil && a != nil {
+			if w := followUp(s, a); w != nil {
+				return found{index: w.ModifyIndex, body: func() (any, error) { return w, nil }}
+			}
+		}
 		if e == nil {
 			return found{index: s.TableIndex(TableEvals), missing: evalNotFound}
 		}

@@ -55,6 +55,8 @@ func jobNumbers() map[string]jobNumber {
 		"UpdateStrategy.MaxParallel":          group("Update.MaxParallel", 0, 1_000_000),
 		"UpdateStrategy.MinHealthyTime":       group("Update.MinHealthyTime", 0, year),
 		"UpdateStrategy.HealthyDeadline":      job("Update.HealthyDeadline", 0, year),
+		"ReschedulePolicy.Attempts":           group("ReschedulePolicy.Attempts", 0, 1000),
+		"ReschedulePolicy.Interval":           job("Reschedule.Interval", 0, year),
 		"RestartPolicy.Attempts":              group("RestartPolicy.Attempts", 0, 100_000),
 		"RestartPolicy.Interval":              task("RestartPolicy.Interval", int64(5*time.Second), year),
 		"RestartPolicy.Delay":                 task("RestartPolicy.Delay", 0, year),
@@ -102,7 +104,8 @@ func anyNumber() map[string]string {
 		"UpdateStrategy.Canary":             "the servers do not read it",
 		"UpdateStrategy.ProgressDeadline":   "the servers do not read it",
 		"UpdateStrategy.Stagger":            "the servers do not read it",
-		"ReschedulePolicy":                  "the servers do not read the block",
+		"ReschedulePolicy.Delay":            "its least depends on other fields: TestReschedulePolicy_validate",
+		"ReschedulePolicy.MaxDelay":         "its least depends on other fields: TestReschedulePolicy_validate",
 	}
 }
 

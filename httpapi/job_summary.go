@@ -19,6 +19,8 @@ type jobSummary struct {
 	// live: an allocation is neither stopped nor ended. open: an evaluation is pending or blocked.
 	// known: the job has evaluations.
 	live, open, known bool
+	// delayed: an allocation has ended, and its replacement is not placed yet.
+	delayed bool
 	// submitted is when this version was registered, or zero if it is unknown.
 	submitted time.Time
 	// index is of the newest of the job, its allocations and its evaluations, rows how
@@ -37,6 +39,9 @@ func summarize(s State, j *cluster.Job) *jobSummary {
 	}
 	for a := range s.AllocsByJob(j.Key()) {
 		sum.count(a)
+		if r := j.Rescheduling(a, s.Alloc); r != nil && !r.Spent {
+			sum.delayed = true
+		}
 	}
 	for e := range s.EvalsByJob(j.Key()) {
 		sum.queue(e)
@@ -105,7 +110,7 @@ func (sum *jobSummary) status() string {
 	switch {
 	case sum.live, sum.of.Type.EveryNode() && !sum.of.Stop:
 		return "running"
-	case sum.open, !sum.known && !sum.of.Stop:
+	case sum.open, sum.delayed, !sum.known && !sum.of.Stop:
 		return "pending"
 	}
 	return "dead"
@@ -241,6 +246,9 @@ func givenUp(q *request, s State, j *cluster.Job) map[string]wire.GroupGivenUp {
 			replaced = len(before.Events)
 		}
 		g := groups[a.TaskGroup]
+		if r := j.Rescheduling(a, s.Alloc); r != nil {
+			g.Policy = r.Policy.Limit()
+		}
 		g.Slots, g.Failed, g.Replaced = g.Slots+1, g.Failed+replaced+1, max(g.Replaced, replaced)
 		task, event := lastFailure(a)
 		if at := wire.NewTime(event.Time); g.AllocID == "" || at.After(g.At.Time) {
@@ -248,6 +256,27 @@ func givenUp(q *request, s State, j *cluster.Job) map[string]wire.GroupGivenUp {
 		}
 		if groups == nil {
 			groups = make(map[string]wire.GroupGivenUp)
+		}
+		groups[a.TaskGroup] = g
+	}
+	return groups
+}
+
+// delays returns the groups of the job with allocations whose replacements are not placed yet, or nil.
+func delays(s State, j *cluster.Job) map[string]wire.GroupRescheduled {
+	var groups map[string]wire.GroupRescheduled
+	for a := range s.AllocsByJob(j.Key()) {
+		r := j.Rescheduling(a, s.Alloc)
+		if r == nil || r.DueAt.IsZero() {
+			continue
+		}
+		g := groups[a.TaskGroup]
+		g.Allocs++
+		if g.AllocID == "" || r.DueAt.Before(g.DueAt.Time) {
+			g.AllocID, g.DueAt, g.Attempts = string(a.ID), wire.NewTime(r.DueAt), r.Attempts
+		}
+		if groups == nil {
+			groups = make(map[string]wire.GroupRescheduled)
 		}
 		groups[a.TaskGroup] = g
 	}

@@ -88,6 +88,7 @@ func readJobSummary(q *request) error {
 		return found{index: sum.index, rows: sum.rows, body: func() (any, error) {
 			w := sum.summary()
 			w.GivenUp, w.Rollouts, w.ControllerCalls = givenUp(q, s, j), rollouts(q, j), controllerCalls(q, ofJob(j))
+			w.Rescheduled = delays(s, j)
 			return w, nil
 		}}
 	})
@@ -122,6 +123,9 @@ func registerJob(q *request) error {
 	if v := state.ClusterVersion(); v < cluster.VersionOfPorts && job.RequestsPorts() { // its tasks would find no ports
 		return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and jobs with ports need version %d: "+
 			"upgrade the servers, then register the job", v, cluster.VersionOfPorts)
+	}
+	if v := state.ClusterVersion(); v < cluster.VersionOfRescheduling {
+		warnings = append(warnings, withoutPolicies(job, v)...)
 	}
 	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && job.NeededVersion() >= cluster.VersionOfRollouts {
 		job = job.At(cluster.VersionOfConfirmation)
@@ -496,4 +500,20 @@ func noSubmission(q *request) error {
 	return q.read(func(s State) found {
 		return found{index: s.TableIndex(TableJobs), missing: "job source not found"}
 	})
+}
+
+// withoutPolicies takes the reschedule policies out of a job, for a cluster version that has none. It warns of
+// those that are not the default.
+func withoutPolicies(j *cluster.Job, v cluster.Version) (warnings []string) {
+	for _, g := range j.TaskGroups {
+		if g == nil || g.Reschedule == nil {
+			continue
+		}
+		if *g.Reschedule != *cluster.DefaultReschedulePolicy(j.Type) {
+			warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: the reschedule block of group %q has no effect yet; "+
+				"register the job again after the upgrade", v, g.Name))
+		}
+		g.Reschedule = nil
+	}
+	return warnings
 }

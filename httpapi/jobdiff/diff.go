@@ -45,6 +45,7 @@ func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDif
 	d.Objects = appendObject(d.Objects, "EphemeralDisk", before, after, diskFields)
 	d.Objects = appendObject(d.Objects, "Migrate", was.Migrate, is.Migrate, migrateFields)
 	d.Objects = appendObject(d.Objects, "Update", was.Update, is.Update, updateFields)
+	d.Objects = appendObject(d.Objects, "ReschedulePolicy", was.Reschedule, is.Reschedule, rescheduleFields)
 	d.Objects = appendObject(d.Objects, "RestartPolicy", was.RestartPolicy, is.RestartPolicy, restartFields)
 	d.Fields = append(d.Fields, diffMaps("Meta", was.Meta, is.Meta)...)
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
@@ -273,6 +274,13 @@ func diskFields(g *cluster.TaskGroup) []field {
 	disk := g.EphemeralDisk
 	return []field{
 		{"Migrate", strconv.FormatBool(disk.Migrate)}, {"SizeMB", strconv.FormatInt(disk.SizeMB, 10)}, {"Sticky", strconv.FormatBool(disk.Sticky)},
+	}
+}
+
+func rescheduleFields(p *cluster.ReschedulePolicy) []field {
+	return []field{
+		{"Attempts", strconv.Itoa(p.Attempts)}, {"Delay", p.Delay.String()}, {"DelayFunction", string(p.DelayFunction)},
+		{"Interval", p.Interval.String()}, {"MaxDelay", p.MaxDelay.String()}, {"Unlimited", strconv.FormatBool(p.Unlimited)},
 	}
 }
 

@@ -32,10 +32,7 @@ func TestCheck(t *testing.T) {
 			warnings: []string{`group "web": update.canary is not supported and has no effect: the rollout runs without canaries`},
 		},
 		// L2 of the review: work that must run at most once ran eleven times, without a word.
-		"no rescheduling": {
-			body:     ofGroup(`"ReschedulePolicy":{"Attempts":0,"Unlimited":false}`),
-			warnings: []string{`group "web": reschedule is not supported and has no effect: the scheduler replaces a failed allocation at once, until ten in a row have failed`},
-		},
+		"no rescheduling": {body: ofGroup(`"ReschedulePolicy":{"Attempts":0,"Unlimited":false}`)},
 		// H4 of the review: misspelled keys vanished, and "job plan" printed that all was well.
 		"misspelled keys": {
 			body: `{"Jobb":{},"job":{"ID":"web","TaskGroups":[{"Name":"web","Cuont":3,"Udpate":{},"Migrate":{"MaxParalel":1},"Tasks":[{"Name":"main","kill_timeout":1}]}]}}`,

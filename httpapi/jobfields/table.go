@@ -40,8 +40,7 @@ func jobFields() []Field {
 		refused("Multiregion", "a job has one region"),
 		refused("Periodic", "the servers start no jobs by the clock"),
 		refused("ParameterizedJob", "the servers dispatch no jobs").named("parameterized"),
-		reschedules("Reschedule"),
-	}, migrates("").remark("each group without the field gets it"), []Field{
+	}, reschedules("Reschedule"), migrates("").remark("each group without the field gets it"), []Field{
 		kept("Meta"),
 		warned("UI", "the servers have no such page"),
 
@@ -118,13 +117,16 @@ func updates(below string) rows {
 	}
 }
 
-// reschedules silently accepts the defaults of the reference, and what the servers answer.
-func reschedules(path string) Field {
-	return warned(path, "the scheduler replaces a failed allocation at once, until ten in a row have failed").named("reschedule").silent(
-		`{"Attempts":0,"Interval":0,"Delay":30000000000,"DelayFunction":"exponential","MaxDelay":3600000000000,"Unlimited":true}`,
-		`{"Attempts":1,"Interval":86400000000000,"Delay":5000000000,"DelayFunction":"constant","MaxDelay":0,"Unlimited":false}`,
-		`{"Attempts":10,"Interval":31536000000000000,"Delay":0,"DelayFunction":"constant","MaxDelay":0,"Unlimited":false}`,
-	)
+func reschedules(at string) rows {
+	return rows{
+		block(at).named("reschedule"),
+		kept(at + ".Attempts").remark("0 without `unlimited` places nothing again; `unlimited`, the default of services, ignores it"),
+		kept(at + ".Interval").duration(),
+		kept(at + ".Delay").duration(),
+		kept(at + ".DelayFunction"),
+		kept(at + ".MaxDelay").duration(),
+		kept(at + ".Unlimited"),
+	}
 }
 
 func migrates(below string) rows {

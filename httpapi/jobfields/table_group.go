@@ -36,9 +36,7 @@ func groupFields() []Field {
 		kept(disk + ".Sticky"),
 		kept(disk + ".Migrate"),
 		kept(disk + ".SizeMB").named("size"),
-	}, restarts(in), []Field{
-		reschedules(in + "ReschedulePolicy"),
-	}, updates(in), migrates(in), networks(in), []Field{
+	}, restarts(in), reschedules(in+"ReschedulePolicy"), updates(in), migrates(in), networks(in), []Field{
 		kept(in + "Meta"),
 		warned(in+"Services[]", noServices).named("service"),
 		kept(in + "ShutdownDelay").duration(),

@@ -34,7 +34,7 @@ const (
 // Numbers returns an error that names the numbers of the job that are outside their ranges. A nil
 // number has a default, and is in its range. docs/api.md has the same ranges.
 func Numbers(w *wire.Job) error {
-	errs := append(checkMigrate("job", w.Migrate), checkUpdate("job", w.Update)...)
+	errs := slices.Concat(checkMigrate("job", w.Migrate), checkUpdate("job", w.Update), checkReschedule("job", "Reschedule.", w.Reschedule))
 	errs = append(errs, checkRange("job", "Priority", w.Priority, 0, 100))
 	for i, g := range w.TaskGroups {
 		if g != nil {
@@ -61,8 +61,8 @@ func checkGroupNumbers(place string, w *wire.TaskGroup) []error {
 	if d := w.EphemeralDisk; d != nil {
 		errs = append(errs, checkRange(place, "EphemeralDisk.SizeMB", d.SizeMB, 0, maxDiskMB))
 	}
-	errs = slices.Concat(errs, checkMigrate(place, w.Migrate), checkUpdate(place, w.Update), checkRestarts(place, w.RestartPolicy))
-	errs = append(errs, checkPorts(place, "Networks", w.Networks)...)
+	errs = slices.Concat(errs, checkMigrate(place, w.Migrate), checkUpdate(place, w.Update), checkReschedule(place, "ReschedulePolicy.", w.ReschedulePolicy),
+		checkRestarts(place, w.RestartPolicy), checkPorts(place, "Networks", w.Networks))
 	for i, t := range w.Tasks {
 		if t != nil {
 			errs = append(errs, checkTaskNumbers(place+", "+placeOf("task", t.Name, i), t)...)
@@ -129,6 +129,17 @@ func checkUpdate(place string, w *wire.UpdateStrategy) []error {
 	return []error{
 		checkRange(place, "Update.MaxParallel", w.MaxParallel, 0, cluster.MaxJobCount),
 		checkDuration(place, "Update.MinHealthyTime", w.MinHealthyTime), checkDuration(place, "Update.HealthyDeadline", w.HealthyDeadline),
+	}
+}
+
+// checkReschedule checks the ranges that do not depend on other fields.
+func checkReschedule(place, block string, w *wire.ReschedulePolicy) []error {
+	if w == nil {
+		return nil
+	}
+	return []error{
+		checkRange(place, block+"Attempts", w.Attempts, 0, cluster.MaxRescheduleAttempts),
+		checkDuration(place, block+"Interval", w.Interval), checkDuration(place, block+"Delay", w.Delay), checkDuration(place, block+"MaxDelay", w.MaxDelay),
 	}
 }
 

@@ -59,6 +59,10 @@ type Allocation struct {
 	DeploymentStatus   *DeploymentStatus `json:",omitempty"`
 	PreviousAllocation string            `json:",omitempty"`
 	NextAllocation     string            `json:",omitempty"`
+	// EndedAt is when the servers read that the allocation ended by itself, or null. Ours.
+	EndedAt Time `json:",omitzero"`
+	// FollowupEvalID is the evaluation that waits until the replacement of the allocation is due, or empty.
+	FollowupEvalID string `json:",omitempty"`
 	// RescheduleTracker lists the failed predecessors, or is nil if there are none.
 	RescheduleTracker *RescheduleTracker `json:",omitempty"`
 
@@ -110,11 +114,12 @@ type AllocationListStub struct {
 	DesiredDescription string
 	// DesiredTransition is nil unless the servers request a change. Ours: the reference's list does
 	// not have it.
-	DesiredTransition  *DesiredTransition `json:",omitempty"`
-	ClientStatus       string
-	ClientDescription  string
-	TaskStates         map[string]*TaskState
-	DeploymentStatus   *DeploymentStatus
+	DesiredTransition *DesiredTransition `json:",omitempty"`
+	ClientStatus      string
+	ClientDescription string
+	TaskStates        map[string]*TaskState
+	DeploymentStatus  *DeploymentStatus
+	// FollowupEvalID is that of [Allocation].
 	FollowupEvalID     string
 	PreviousAllocation string `json:",omitempty"`
 	NextAllocation     string
@@ -144,13 +149,17 @@ type RescheduleEvent struct {
 	RescheduleTime int64
 	PrevAllocID    string
 	PrevNodeID     string
-	// Delay is always zero: the scheduler does not wait before it replaces.
+	// Delay is how long the scheduler waited, in nanoseconds.
 	Delay int64
 }
 
 // NewRescheduleEvent returns the replacement of one allocation by the next.
 func NewRescheduleEvent(previous, next *cluster.Allocation) *RescheduleEvent {
-	return &RescheduleEvent{RescheduleTime: unixNano(next.CreateTime), PrevAllocID: string(previous.ID), PrevNodeID: string(previous.NodeID)}
+	e := &RescheduleEvent{RescheduleTime: unixNano(next.CreateTime), PrevAllocID: string(previous.ID), PrevNodeID: string(previous.NodeID)}
+	if !previous.EndedAt.IsZero() {
+		e.Delay = max(0, int64(next.CreateTime.Sub(previous.EndedAt)))
+	}
+	return e
 }
 
 // AllocatedResources are the needs of an allocation's tasks, and the disk that they share.
@@ -255,7 +264,7 @@ func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 		Resources: newResources(a.Resources), AllocatedResources: newAllocatedResources(a), Metrics: NewAllocationMetric(""),
 		DesiredStatus: string(a.DesiredStatus), DesiredDescription: a.DesiredDescription,
 		DesiredTransition: newDesiredTransition(a.DesiredTransition), StoppedAt: NewTime(a.StoppedAt),
-		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), ConfirmedAt: NewTime(a.ConfirmedAt),
+		ClientStatus: string(a.ClientStatus), ClientDescription: clientDescription(a), ConfirmedAt: NewTime(a.ConfirmedAt), EndedAt: NewTime(a.EndedAt),
 		TaskStates: taskStates(a), VolumeHolds: newVolumeHolds(a.VolumeHolds),
 		DataIn: newDataMove(a.DataIn), DataOut: newDataMove(a.DataOut),
 		DeploymentID: string(a.DeploymentID), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
@@ -322,7 +331,7 @@ func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 		NodeID: cluster.NodeID(w.NodeID), NodeName: w.NodeName, JobID: cluster.JobID(w.JobID), TaskGroup: w.TaskGroup,
 		DesiredStatus: cluster.DesiredStatus(w.DesiredStatus), DesiredDescription: w.DesiredDescription,
 		DesiredTransition: w.DesiredTransition.transition(), StoppedAt: w.StoppedAt.Time,
-		ClientStatus: cluster.ClientStatus(w.ClientStatus), ClientDescription: w.ClientDescription, ConfirmedAt: w.ConfirmedAt.Time,
+		ClientStatus: cluster.ClientStatus(w.ClientStatus), ClientDescription: w.ClientDescription, ConfirmedAt: w.ConfirmedAt.Time, EndedAt: w.EndedAt.Time,
 		DataIn: w.DataIn.move(), DataOut: w.DataOut.move(),
 		DeploymentID: cluster.DeploymentID(w.DeploymentID), DeploymentStatus: w.DeploymentStatus.status(),
 		PreviousAllocation: cluster.AllocID(w.PreviousAllocation), NextAllocation: cluster.AllocID(w.NextAllocation),

@@ -78,6 +78,8 @@ func TestDrivers_TheReferencesDefaultsAreOurs(t *testing.T) {
 		j, err := w.Job()
 		must.NoError(t, err)
 		must.NoError(t, j.Validate())
+		must.Eq(t, cluster.DefaultReschedulePolicy(j.Type), j.TaskGroups[0].Reschedule, must.Sprint(kind))
+		j.TaskGroups[0].Reschedule = nil
 		must.Eq(t, cluster.MinVersion, j.NeededVersion(), must.Sprint(kind))
 	}
 }

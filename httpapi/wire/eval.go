@@ -22,8 +22,10 @@ type Evaluation struct {
 	// RelatedEvals are the evaluations before and after this one, if the request had related=true.
 	RelatedEvals  []*EvaluationStub `json:",omitempty"`
 	SnapshotIndex uint64            `json:",omitempty"`
-	CreateIndex   uint64            `json:",omitempty"`
-	ModifyIndex   uint64            `json:",omitempty"`
+	// WaitUntil is when the replacement of the allocation with the same ID is due, or null.
+	WaitUntil   Time   `json:",omitzero"`
+	CreateIndex uint64 `json:",omitempty"`
+	ModifyIndex uint64 `json:",omitempty"`
 	// CreateTime and ModifyTime are in Unix nanoseconds.
 	CreateTime int64 `json:",omitempty"`
 	ModifyTime int64 `json:",omitempty"`

@@ -27,6 +27,7 @@ type Job struct {
 	Constraints []Constraint      `json:",omitempty"`
 	Migrate     *MigrateStrategy  `json:",omitempty"`
 	Update      *UpdateStrategy   `json:",omitempty"`
+	Reschedule  *ReschedulePolicy `json:",omitempty"`
 	Meta        map[string]string `json:",omitempty"`
 
 	// The servers set the following fields.
@@ -194,6 +195,8 @@ type JobSummary struct {
 	// GivenUp are the groups with slots that stay empty because too many allocations in a row have failed,
 	// by name.
 	GivenUp map[string]GroupGivenUp `json:",omitempty"`
+	// Rescheduled are the groups with allocations that ended and whose replacements are delayed, by name.
+	Rescheduled map[string]GroupRescheduled `json:",omitempty"`
 	// Rollouts are the groups with allocations that a newer version of the job has still to replace, by name.
 	Rollouts map[string]GroupRollout `json:",omitempty"`
 	// ControllerCalls are the calls of controllers for volumes of the job that fail.
@@ -210,6 +213,9 @@ type GroupGivenUp struct {
 	// Replaced is how many times in a row the scheduler replaced the allocation of a slot before it stopped
 	// to do so.
 	Replaced int
+	// Policy is how many replacements the reschedule policy of the group permits, in words, or empty if it has
+	// none.
+	Policy string `json:",omitempty"`
 	// AllocID and NodeID are the allocation that failed last.
 	AllocID string
 	NodeID  string
@@ -219,6 +225,18 @@ type GroupGivenUp struct {
 	Event   string
 	Message string
 	At      Time
+}
+
+// GroupRescheduled means that the scheduler replaces ended allocations of a group when their delays are over.
+// Ours.
+type GroupRescheduled struct {
+	// Allocs is how many allocations have ended and wait for their replacements.
+	Allocs int
+	// AllocID is the one that is replaced next, DueAt the time, and Attempts how many replacements before it
+	// count for its policy.
+	AllocID  string
+	DueAt    Time
+	Attempts int
 }
 
 // JobChildren counts the jobs that a job has made. Jobs of this system make none.
@@ -377,9 +395,7 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 	if g.Update != nil || job == cluster.JobService || job == cluster.JobSystem {
 		w.Update = newUpdate(g.UpdateOf())
 	}
-	if !job.EveryNode() {
-		w.ReschedulePolicy = rescheduling()
-	}
+	w.ReschedulePolicy = newReschedulePolicy(g.Reschedule, job)
 	w.Disconnect = newDisconnect(g.Disconnect)
 	w.Volumes, w.Networks = newVolumeRequests(g.Volumes), newPortRequests(g.Ports)
 	for _, t := range g.Tasks {

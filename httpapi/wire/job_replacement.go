@@ -83,9 +83,8 @@ type GroupRollout struct {
 	Why string `json:",omitempty"`
 }
 
-// ReschedulePolicy is how often and after which time the scheduler replaces allocations that failed. The
-// servers do not keep the block: a registration may have anything in its place. In an answer it is what the
-// scheduler does with every job.
+// ReschedulePolicy is how often and after which delay the scheduler replaces allocations that ended by
+// themselves. A nil field is taken from the job's block, then from the defaults of the type of job.
 type ReschedulePolicy struct {
 	Attempts      *int
 	Interval      *time.Duration
@@ -95,17 +94,51 @@ type ReschedulePolicy struct {
 	Unlimited     *bool
 }
 
-// UnmarshalJSON ignores the block.
-func (*ReschedulePolicy) UnmarshalJSON([]byte) error { return nil }
+// reschedulePolicy fills a group's block from the job's and from the defaults.
+func (c *conversion) reschedulePolicy(w *ReschedulePolicy) *cluster.ReschedulePolicy {
+	p := cluster.DefaultReschedulePolicy(c.kind)
+	none := p == nil
+	if none {
+		p = &cluster.ReschedulePolicy{}
+	}
+	for _, block := range []*ReschedulePolicy{c.job.Reschedule, w} {
+		if block == nil {
+			continue
+		}
+		override(&p.Attempts, block.Attempts)
+		override(&p.Interval, block.Interval)
+		override(&p.Delay, block.Delay)
+		override(&p.MaxDelay, block.MaxDelay)
+		if block.DelayFunction != nil {
+			p.DelayFunction = cluster.DelayFunction(*block.DelayFunction)
+		}
+		if block.Unlimited != nil {
+			p.Unlimited = *block.Unlimited
+		}
+	}
+	if none && *p == (cluster.ReschedulePolicy{}) || *p == withoutPolicy() {
+		return nil
+	}
+	return p
+}
 
-// rescheduleInterval is the longest duration of a job: the scheduler counts failures in a row, however long
-// ago they were.
-const rescheduleInterval = 365 * 24 * time.Hour
+// withoutPolicy is what an answer has for a group that was registered without a policy, below the cluster
+// version that has them: the scheduler replaces at once, until a number of replacements in a row have failed,
+// however long ago. The interval is the longest duration of a job.
+func withoutPolicy() cluster.ReschedulePolicy {
+	return cluster.ReschedulePolicy{Attempts: cluster.MaxReschedules, Interval: 365 * 24 * time.Hour, DelayFunction: cluster.DelayConstant}
+}
 
-// rescheduling replaces at once, until a number of replacements in a row have failed.
-func rescheduling() *ReschedulePolicy {
+// newReschedulePolicy returns the block of a group, or nil if the type of job has none.
+func newReschedulePolicy(p *cluster.ReschedulePolicy, job cluster.JobType) *ReschedulePolicy {
+	if job.EveryNode() {
+		return nil
+	}
+	if p == nil {
+		p = new(withoutPolicy())
+	}
 	return &ReschedulePolicy{
-		Attempts: new(cluster.MaxReschedules), Interval: new(rescheduleInterval), Delay: new(time.Duration(0)),
-		DelayFunction: new("constant"), MaxDelay: new(time.Duration(0)), Unlimited: new(false),
+		Attempts: new(p.Attempts), Interval: new(p.Interval), Delay: new(p.Delay), DelayFunction: new(string(p.DelayFunction)),
+		MaxDelay: new(p.MaxDelay), Unlimited: new(p.Unlimited),
 	}
 }

@@ -88,6 +88,7 @@ func show(c *cli.Call, f *cli.StatusFlags, job *wire.Job) error {
 		}
 	}
 	printGivenUp(c.Out, summary, f.Verbose)
+	printRescheduled(c.Out, summary, f.Verbose, time.Now())
 	printRollouts(c.Out, summary, f.Verbose)
 	volume.PrintControllerCalls(&c.Base, summary.ControllerCalls, f.Verbose)
 	if !f.All {
@@ -145,15 +146,40 @@ func printGivenUp(out io.Writer, sum *wire.JobSummary, verbose bool) {
 		if g.Slots == 1 {
 			slots, those = "1 slot stays", "the slot"
 		}
-		fmt.Fprintf(out, "\nGroup %q: %s empty, because too many allocations in a row failed\n", name, slots)
+		why, limit := "too many allocations in a row failed", fmt.Sprintf("The scheduler replaced %d in a row, the maximum, and then gave up", g.Replaced)
+		if g.Policy != "" {
+			why, limit = "the attempts of its reschedule policy are spent", "The policy permits "+g.Policy
+		}
+		fmt.Fprintf(out, "\nGroup %q: %s empty, because %s\n", name, slots, why)
 		for _, line := range []string{
-			fmt.Sprintf("%s failed for good. The scheduler replaced %d in a row, the maximum, and then gave up", cli.Count(g.Failed, "allocation"), g.Replaced),
+			fmt.Sprintf("%s failed for good. %s", cli.Count(g.Failed, "allocation"), limit),
 			"Last failure: " + failureText(g, verbose),
-			fmt.Sprintf("To fill %s: change the group's tasks or disk, then nodedrain job run FILE", those),
+			fmt.Sprintf("To fill %s: change the group's tasks or disk%s, then nodedrain job run FILE", those, orPolicy(g)),
 			fmt.Sprintf("If the cause was outside the job: nodedrain job stop -purge %s, then nodedrain job run FILE", sum.JobID),
 		} {
 			fmt.Fprintf(out, "  * %s\n", cli.SingleLine(line))
 		}
+	}
+}
+
+// orPolicy names the policy of a group that has one.
+func orPolicy(g wire.GroupGivenUp) string {
+	if g.Policy == "" {
+		return ""
+	}
+	return " or its reschedule block"
+}
+
+// printRescheduled prints when ended allocations of a job's groups are replaced.
+func printRescheduled(out io.Writer, sum *wire.JobSummary, verbose bool, now time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(sum.Rescheduled)) {
+		g := sum.Rescheduled[name]
+		fmt.Fprintf(out, "\nGroup %q: %s failed and will be replaced\n", name, cli.Count(g.Allocs, "allocation"))
+		when := "is due now"
+		if wait := g.DueAt.Sub(now); wait > 0 {
+			when = fmt.Sprintf("is due in %s, at %s", max(wait.Truncate(time.Second), time.Second), g.DueAt.Local().Format(time.DateTime))
+		}
+		fmt.Fprintf(out, "  * The replacement of allocation %s %s. %s before it\n", cli.ShortID(g.AllocID, verbose), when, cli.Count(g.Attempts, "attempt"))
 	}
 }
 
