@@ -145,7 +145,7 @@ func (g *TaskGroup) validate(t JobType) error {
 		}
 		errs = append(errs, g.Migrate.Validate())
 	}
-	errs = append(errs, g.Update.Validate(), g.Reschedule.validate(t), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices(), g.validatePorts())
+	errs = append(errs, g.Update.Validate(), g.Reschedule.Validate(t), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices(), g.validatePorts())
 	errs = append(errs, g.validateTasks()...)
 	errs = append(errs, g.validateLifecycle()...)
 	errs = append(errs, g.validateVolumes()...)

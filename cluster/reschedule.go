@@ -66,7 +66,8 @@ func (p *ReschedulePolicy) copy() *ReschedulePolicy {
 	return &c
 }
 
-func (p *ReschedulePolicy) validate(t JobType) error {
+// Validate returns every reason why the policy is wrong for a type of job, joined, or nil.
+func (p *ReschedulePolicy) Validate(t JobType) error {
 	switch {
 	case p == nil:
 		return nil
@@ -233,8 +234,11 @@ func (j *Job) Rescheduling(a *Allocation, alloc func(AllocID) *Allocation) *Resc
 // Waits reports whether the replacement is due later than now. An end in the future means that the clock was
 // set back: the wait is over, unless the clocks of two leaders may differ by so much.
 func (r *Rescheduling) Waits(now time.Time) bool {
-	return r != nil && now.Before(r.DueAt) && now.After(r.DueAt.Add(-2*r.Delay))
+	return r != nil && now.Before(r.DueAt) && now.After(r.DueAt.Add(-r.LongestWait()))
 }
+
+// LongestWait is how long a replacement may wait at most: the clocks of two leaders may differ by its delay.
+func (r *Rescheduling) LongestWait() time.Duration { return 2 * r.Delay }
 
 // wasRescheduled reports whether an allocation, which may be nil, was replaced because it ended by itself.
 func wasRescheduled(a *Allocation) bool {

@@ -45,7 +45,7 @@ func (d *draft) lose(a *cluster.Allocation) {
 // await marks an allocation on a disconnected node as unknown, and notes when it becomes
 // lost.
 func (d *draft) await(g *cluster.TaskGroup, a *cluster.Allocation) {
-	d.again = d.again.or(nextEval{lostAt(g, a, d.view.Node(a.NodeID)), cluster.TriggerNodeUpdate})
+	d.again = d.again.or(nextEval{at: lostAt(g, a, d.view.Node(a.NodeID)), trigger: cluster.TriggerNodeUpdate})
 	if a.ClientStatus == cluster.ClientUnknown {
 		return
 	}
@@ -54,7 +54,12 @@ func (d *draft) await(g *cluster.TaskGroup, a *cluster.Allocation) {
 
 // delay notes when the replacement of an allocation that ended is due.
 func (d *draft) delay(a *cluster.Allocation) {
-	d.again = d.again.or(nextEval{d.job.Rescheduling(a, d.view.Alloc).DueAt, cluster.TriggerAllocFailure})
+	d.again = d.again.or(retryOf(d.job.Rescheduling(a, d.view.Alloc)))
+}
+
+// retryOf returns the evaluation at which a replacement is due.
+func retryOf(r *cluster.Rescheduling) nextEval {
+	return nextEval{at: r.DueAt, trigger: cluster.TriggerAllocFailure, longest: r.LongestWait()}
 }
 
 // migrate stops a marked allocation. [Check] refuses the stop if the mark was withdrawn.
@@ -174,14 +179,6 @@ func (d *draft) blocked(waiting *cluster.Evaluation) *cluster.Evaluation {
 	b.Queued = d.queued
 	b.SnapshotIndex = d.plan.SnapshotIndex
 	b.ModifyTime = d.now
-	return b
-}
-
-// latest returns the later of two times.
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
 	return b
 }
 

@@ -261,9 +261,7 @@ func TestReschedule_whileItWaits(t *testing.T) {
 		f := newFailing(t, growing)
 		f.fail()
 		f.now = f.now.Add(-time.Hour)
-		f.node("n3")
-		f.edit(f.job, func(j *cluster.Job) { j.Priority = 60 })
-		f.start()
+		f.start() // Run reads the clock again after some time
 		must.NotNil(t, f.running())
 	})
 	t.Run("no room when it is due", func(t *testing.T) {

@@ -21,6 +21,14 @@ func Schedule(v View, eval *cluster.Evaluation, now time.Time, ids IDs) *cluster
 type nextEval struct {
 	at      time.Time
 	trigger cluster.EvalTrigger
+	// longest is the longest wait until at, or zero if it has no bound. A longer one shows that the clock was
+	// set back, which ends the wait.
+	longest time.Duration
+}
+
+// due reports whether the job needs the evaluation now.
+func (n nextEval) due(now time.Time) bool {
+	return !now.Before(n.at) || n.longest > 0 && !now.After(n.at.Add(-n.longest))
 }
 
 // or returns the earlier of two evaluations.

@@ -219,7 +219,7 @@ func (t *turn) findDisconnected(n *cluster.Node) {
 	for a := range t.world.LiveAllocsByNode(n.ID) {
 		job := jobView{view: t.world, job: t.world.Job(a.JobKey()), now: t.now}
 		if g := job.group(a); g != nil && a.ClientStatus == cluster.ClientUnknown && !a.ServerTerminal() {
-			t.addNextEval(a.JobKey(), nextEval{lostAt(g, a, n), cluster.TriggerNodeUpdate})
+			t.addNextEval(a.JobKey(), nextEval{at: lostAt(g, a, n), trigger: cluster.TriggerNodeUpdate})
 		}
 	}
 }
@@ -229,7 +229,7 @@ func (t *turn) findDisconnected(n *cluster.Node) {
 func (t *turn) findForgotten(id cluster.NodeID) {
 	for a := range t.world.LiveAllocsByNode(id) {
 		if !t.isPending(a.JobKey()) {
-			t.setNextEval(a.JobKey(), nextEval{t.now, cluster.TriggerNodeUpdate})
+			t.setNextEval(a.JobKey(), nextEval{at: t.now, trigger: cluster.TriggerNodeUpdate})
 		}
 	}
 }
@@ -243,8 +243,11 @@ func (t *turn) findDelayed() {
 			continue
 		}
 		for a := range t.world.UnconcludedAllocs(j.Key()) {
-			if r := job.awaited(a); r != nil && (r.Waits(t.now) || !t.isPending(j.Key())) {
-				t.addNextEval(j.Key(), nextEval{latest(r.DueAt, t.now), cluster.TriggerAllocFailure})
+			switch r := job.awaited(a); {
+			case r.Waits(t.now):
+				t.addNextEval(j.Key(), retryOf(r))
+			case r != nil && !t.isPending(j.Key()):
+				t.addNextEval(j.Key(), nextEval{at: t.now, trigger: cluster.TriggerAllocFailure})
 			}
 		}
 	}
@@ -266,7 +269,7 @@ func (t *turn) evaluateDue() {
 	for _, job := range sortedJobs(t.nextEval) {
 		next := t.nextEval[job]
 		switch j := t.world.Job(job); {
-		case t.now.Before(next.at):
+		case !next.due(t.now):
 			t.wake(next.at)
 		case j == nil:
 			delete(t.nextEval, job)

@@ -44,6 +44,11 @@ func TestJudgeEnd_Data(t *testing.T) {
 	fails := func(w *fixture.Cluster) {
 		w.Alloc("r1").ClientStatus = cluster.ClientFailed
 	}
+	failsLate := func(w *fixture.Cluster, p *cluster.ReschedulePolicy) {
+		fails(w)
+		w.Alloc("r1").EndedAt = fixture.Epoch.Add(30 * time.Minute)
+		w.TaskGroup().Reschedule = p
+	}
 	for name, test := range map[string]struct {
 		edit func(*fixture.Cluster)
 		// want is the detail of the reason, or empty if the drain does not wait.
@@ -87,6 +92,15 @@ func TestJudgeEnd_Data(t *testing.T) {
 			blockedEval(w)
 		}, "its data waits for a replacement, evaluation e1 is blocked", "evaluation e1 is blocked"},
 		"the replacement has ended, and no other one comes": {fails, "", ""},
+		"the replacement has failed, and another one is delayed": {func(w *fixture.Cluster) {
+			failsLate(w, &cluster.ReschedulePolicy{Unlimited: true, Delay: time.Hour, DelayFunction: cluster.DelayConstant})
+		}, "its data waits for a replacement, which is due at 2030-01-01T01:30:00Z", ""},
+		"the replacement has failed, and another one is due": {func(w *fixture.Cluster) {
+			failsLate(w, &cluster.ReschedulePolicy{Unlimited: true, Delay: time.Minute, DelayFunction: cluster.DelayConstant})
+		}, "its data waits for a replacement", ""},
+		"the replacement has failed, and its policy permits no other one": {func(w *fixture.Cluster) {
+			failsLate(w, &cluster.ReschedulePolicy{})
+		}, "", ""},
 		"the replacement's row is gone":                     {func(w *fixture.Cluster) { w.Allocs = w.Allocs[:1] }, "", ""},
 		"no replacement yet": {func(w *fixture.Cluster) {
 			w.Alloc("a1").NextAllocation = ""

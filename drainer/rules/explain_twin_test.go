@@ -105,7 +105,11 @@ func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 	case ReasonWaitingForData:
 		_, may := w.moves(a)
 		must.True(t, may)
-		must.Eq(t, r.Culprit == nil, r.Eval != nil)
+		must.True(t, r.Culprit == nil || r.Eval == nil)
+		if r.Culprit == nil && r.Eval == nil {
+			chain, _ := w.chain(a)
+			must.True(t, w.retried(chain[len(chain)-1]))
+		}
 	case ReasonWaitingForHealth:
 		if waitsForData(a) {
 			must.True(t, r.Due.IsZero())

@@ -153,6 +153,9 @@
 //   - count=N: 1 by default. max-parallel=N: how many allocations drains may move at the same time.
 //     update=N: how many a new version of the tasks replaces at the same time; 0 is all. distinct: no
 //     node gets two of its allocations.
+//   - reschedule=none|N/INTERVAL:DELAY|unlimited:DELAY: how often and after which delay an allocation of
+//     a service or batch job that ended by itself is replaced. :exponential:LONGEST or :fibonacci:LONGEST
+//     follows a delay that grows. By default it is replaced at once, ten times in a row.
 //   - min-healthy=TIME: how long an allocation runs before it is healthy. healthy-deadline=TIME: when
 //     its verdict is due.
 //   - kill=TIME, shutdown=TIME: kill timeout and shutdown delay. Their sum is the stop time, if the

@@ -123,6 +123,8 @@ func (p *scope) field(d declaration, to any) (f field) {
 		f = number(d, to)
 	case **int:
 		f = pointer(d.name, to, parseCount, wholeText[int])
+	case **cluster.ReschedulePolicy:
+		f = pointer(d.name, to, parseReschedule, rescheduleText)
 	case *float64:
 		f = value(d, to, parseChance, fractionText)
 	case **float64:

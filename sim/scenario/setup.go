@@ -61,15 +61,17 @@ type Group struct {
 	// Update is how many allocations a new version of the job replaces at a time, or nil for the default.
 	Update *int `drain:"update"`
 	// Distinct allows no two allocations of the group on one node.
-	Distinct        bool          `drain:"distinct"`
-	MinHealthy      time.Duration `drain:"min-healthy"`
-	HealthyDeadline time.Duration `drain:"healthy-deadline"`
-	Kill            time.Duration `drain:"kill,long"`      // the kill timeout
-	Shutdown        time.Duration `drain:"shutdown,long"`  // the shutdown delay of the task
-	GroupShutdown   time.Duration `drain:"group-shutdown"` // the shutdown delay of the group, before that of the task
-	CPU             int64         `drain:"cpu"`
-	MemoryMB        int64         `drain:"memory"`
-	GPUMilli        int64         `drain:"gpu"`
+	Distinct bool `drain:"distinct"`
+	// Reschedule is how allocations that ended by themselves are replaced, or nil for at once, a number of times.
+	Reschedule      *cluster.ReschedulePolicy `drain:"reschedule"`
+	MinHealthy      time.Duration             `drain:"min-healthy"`
+	HealthyDeadline time.Duration             `drain:"healthy-deadline"`
+	Kill            time.Duration             `drain:"kill,long"`      // the kill timeout
+	Shutdown        time.Duration             `drain:"shutdown,long"`  // the shutdown delay of the task
+	GroupShutdown   time.Duration             `drain:"group-shutdown"` // the shutdown delay of the group, before that of the task
+	CPU             int64                     `drain:"cpu"`
+	MemoryMB        int64                     `drain:"memory"`
+	GPUMilli        int64                     `drain:"gpu"`
 	// Devices are the requests of the main task. Then it requests no thousandths of a GPU.
 	Devices []DeviceRequest `drain:"devices"`
 	// Ports are the ports of the node that each allocation gets.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
@@ -170,6 +171,47 @@ func (m *edits) drawVersions() {
 			m.draft.happens(at+d.span(100*time.Millisecond, 2*time.Minute), &scenario.Edit{Job: g.key.Job, Version: &next})
 		}
 	}
+}
+
+// oddsOfPolicies is the probability that groups have reschedule policies.
+const oddsOfPolicies = 0.2
+
+// drawPolicies draws groups with reschedule policies, and allocations of them that fail. The other worlds draw
+// what they drew without them.
+func (m *edits) drawPolicies() {
+	d := m.draft.dice("policies")
+	if !d.odds(oddsOfPolicies) {
+		return
+	}
+	for range d.between(1, 3) {
+		g := m.story.touched(d, m.population.groups)
+		if g == nil {
+			return
+		}
+		if m.population.jobOf(g).Type.EveryNode() {
+			continue
+		}
+		m.population.specOf(g).Reschedule = drawPolicy(d)
+		for range d.between(1, 6) {
+			m.draft.happens(m.story.moment(d), &scenario.Exit{Alloc: m.drawName(d, g), Failed: d.odds(0.9)})
+		}
+	}
+}
+
+func drawPolicy(d dice) *cluster.ReschedulePolicy {
+	if d.odds(0.1) {
+		return &cluster.ReschedulePolicy{}
+	}
+	p := &cluster.ReschedulePolicy{Delay: d.span(cluster.MinRescheduleDelay, time.Minute), DelayFunction: cluster.DelayConstant}
+	if d.odds(0.6) {
+		p.DelayFunction = one(d, cluster.DelayExponential, cluster.DelayFibonacci)
+		p.MaxDelay = max(p.Delay, d.span(cluster.MinRescheduleDelay, 3*time.Minute))
+	}
+	if p.Unlimited = d.odds(0.5); !p.Unlimited {
+		p.Attempts = d.between(1, 4)
+		p.Interval = d.span(time.Duration(p.Attempts)*max(p.Delay, p.MaxDelay)+cluster.MinRescheduleInterval, time.Hour)
+	}
+	return p
 }
 
 // drawName draws an allocation of the group, with or without the node on which it began.

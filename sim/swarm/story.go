@@ -31,6 +31,7 @@ func (m *story) drawStory() {
 	changes.drawExits()
 	changes.drawLastFailures()
 	changes.drawVersions()
+	changes.drawPolicies()
 	changes.drawPlaces()
 	changes.drawVolumeChanges()
 	m.drawLosses()

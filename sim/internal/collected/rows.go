@@ -102,18 +102,25 @@ func (e *entry) judgeGroup(key cluster.GroupKey) {
 		if a.TaskGroup != key.Name || a.Job != nil && a.Job.Type != job.Type {
 			continue
 		}
-		holds := placement.Holds(e.before, a, g)
+		holds := placement.Holds(e.before, a, g, e.now)
 		if e.after.Alloc(a.ID) == nil {
 			if holds {
 				e.report(SlotChanged, a, "it held a slot, and it is deleted")
 			}
 			continue
 		}
-		if after := placement.Holds(e.after, a, g); after != holds {
+		if after := placement.Holds(e.after, a, g, e.now); after != holds {
 			e.report(SlotChanged, a, "it holds a slot: %t before the entry, %t after it", holds, after)
 		}
 		if stops := a.DesiredStatus != "run"; stops {
 			continue // the servers no longer replace it
+		}
+		if g.Reschedule != nil {
+			was, has := placement.RetryOf(e.before, a, g)
+			if is, _ := placement.RetryOf(e.after, a, g); has && was != is {
+				e.report(CountChanged, a, "its policy provides %+v, and after the entry %+v", was, is)
+			}
+			continue
 		}
 		if was, is := placement.Rescheduled(e.before, a, g), placement.Rescheduled(e.after, a, g); was != is && was <= longestChain {
 			e.report(CountChanged, a, "it follows %d failures in a row, and after the entry %d", was, is)

@@ -1,15 +1,19 @@
 package collected
 
 import (
+	"time"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// longestChain bounds a chain of replacements. The scheduler replaces an allocation at most ten
-// times in a row, and follows a chain no further.
+// longestChain is how many times in a row the scheduler replaces an allocation of a group without a policy.
 const longestChain = 10
+
+// longestSuccession bounds a chain of replacements.
+const longestSuccession = 1000
 
 // longestWait bounds a chain of replacements that ended before they had data.
 const longestWait = 64
@@ -26,11 +30,13 @@ func useOfAlloc(s *statestore.Snapshot, a *cluster.Allocation) string {
 	switch {
 	case g == nil:
 		return ""
-	case placement.Holds(s, a, g):
+	case placement.Holds(s, a, g, time.Time{}):
 		return "it holds a slot"
+	case retried(s, a, g):
+		return "it waits for its replacement"
 	case owesReplacement(s, a, g) && (opinion.Canary(a) || opensOf(s, a.JobKey())):
 		return "it waits for its replacement"
-	case countsForReplacement(s, a):
+	case countsForReplacement(s, a, g):
 		return "it counts as a failure of an allocation that may be replaced"
 	case replacesLive(s, a):
 		return "the allocation that it replaced is live"
@@ -143,16 +149,41 @@ func owesReplacement(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.T
 	case opinion.Stopping(a):
 		d := a.DesiredDescription
 		return d == "alloc is being migrated" || d == "alloc is lost since its node is down" || d == "alloc was rescheduled because it failed"
-	case opinion.Canary(a) && placement.Rescheduled(s, a, g) >= longestChain && placement.SameWork(a, g) && !a.DesiredTransition.ForceReschedule:
+	case opinion.Canary(a) && placement.GaveUp(s, a, g):
 		return a.DesiredTransition.Migrate
 	}
 	return kind != "batch" && kind != "sysbatch" || placement.SameWork(a, g)
 }
 
+// retried reports whether the policy of its group replaces an allocation that ended by itself.
+func retried(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	r, has := placement.RetryOf(s, a, g)
+	return has && !r.Spent
+}
+
+// countedFailures is how many failures in a row decide about a replacement: so many as the policy of the group
+// permits, or as make its delays grow.
+func countedFailures(p *cluster.ReschedulePolicy) int {
+	if p == nil {
+		return longestChain
+	}
+	grows := 0
+	for before, wait := time.Duration(0), p.Delay; p.DelayFunction != "constant" && wait > 0 && wait < p.MaxDelay; grows++ {
+		if p.DelayFunction == "exponential" {
+			before = wait
+		}
+		before, wait = wait, before+wait
+	}
+	if p.Unlimited {
+		return grows
+	}
+	return max(grows, p.Attempts)
+}
+
 // countsForReplacement reports whether the allocation is one of the failures in a row of an
 // allocation that the servers have not stopped.
-func countsForReplacement(s *statestore.Snapshot, a *cluster.Allocation) bool {
-	for range longestChain {
+func countsForReplacement(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	for range countedFailures(g.Reschedule) {
 		if a.DesiredDescription != "alloc was rescheduled because it failed" {
 			return false
 		}
@@ -169,7 +200,7 @@ func countsForReplacement(s *statestore.Snapshot, a *cluster.Allocation) bool {
 // replacesLive reports whether the allocation is in the chain of replacements of one that the
 // servers let run.
 func replacesLive(s *statestore.Snapshot, a *cluster.Allocation) bool {
-	for range longestChain + 1 {
+	for range longestSuccession {
 		if a = s.Alloc(a.PreviousAllocation); a == nil {
 			return false
 		}
@@ -254,6 +285,9 @@ func useOfRunning(s *statestore.Snapshot, job *cluster.Job) string {
 		if use := useOutside(s, a); use != "" {
 			return use
 		}
+		if g := groupNamed(job, a.TaskGroup); g != nil && retried(s, a, g) {
+			return "it has work to run again"
+		}
 	}
 	if !planned || !ran {
 		return "it has not run"
@@ -269,7 +303,7 @@ func (e *entry) useAfterRestart(a *cluster.Allocation) string {
 		return ""
 	}
 	g := groupNamed(job, a.TaskGroup)
-	if g == nil || !placement.Holds(e.before, a, g) {
+	if g == nil || !placement.Holds(e.before, a, g, time.Time{}) {
 		return ""
 	}
 	lately := !a.ModifyTime.Before(e.message.Before.Jobs)

@@ -20,6 +20,7 @@ const (
 	BrokenLineage  invariant.Check = "S1 broken lineage"     // a replacement of an allocation of another group or deployment
 	StillRunning   invariant.Check = "S1 still running"      // a replacement of an allocation that is not stopped
 	ReplacedOften  invariant.Check = "S1 replaced too often" // a replacement after too many failures in a row
+	ReplacedEarly  invariant.Check = "S1 replaced too early" // a replacement before the delay of the policy is over
 	NotStopped     invariant.Check = "S1 not stopped"        // a surplus allocation runs, and no evaluation is pending
 	LeftShort      invariant.Check = "S1 left short"         // a slot is empty, and no evaluation is open for it
 	Miscounted     invariant.Check = "S1 miscounted"         // a blocked evaluation counts the wrong number of empty slots
@@ -33,6 +34,6 @@ func Checks() []invariant.Check {
 	return []invariant.Check{
 		Overcommitted, NotReady, Unsuitable, Together, OtherVersion, OtherResources, GivenTwice, WrongDevices, PortGivenTwice, WrongPorts, AboveCount,
 		NameTwice, ReplacedTwice,
-		BrokenLineage, StillRunning, ReplacedOften, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom,
+		BrokenLineage, StillRunning, ReplacedOften, ReplacedEarly, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom,
 	}
 }

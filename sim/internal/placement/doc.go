@@ -17,12 +17,15 @@
 //     have the same name.
 //   - An allocation has at most one replacement, and each of the two names the other. A replaced
 //     allocation has left its slot.
+//   - An allocation that ended by itself is replaced as often and not before the time that the policy of
+//     its group permits. It holds its slot until then. What a drain or a lost node moves does not wait.
 //   - A job without a pending evaluation has neither too many nor too few allocations. Its blocked
 //     evaluation counts exactly the missing allocations.
 //   - A job has at most one blocked evaluation.
 //
 // When the effects of all faults have ended and nothing happens:
 //
+//   - No replacement is overdue.
 //   - No group with a blocked evaluation has room on a node, if it requests resources only.
 //
 // A scenario may place allocations without the scheduler, and break these rules. The judge reports

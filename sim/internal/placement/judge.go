@@ -24,7 +24,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		return
 	}
 	key := cluster.JobKey{Namespace: m.Eval.Namespace, ID: m.Eval.JobID}
-	p := &plan{judge: j, now: now, index: a.Index, snapshot: m.SnapshotIndex, before: a.Before, after: a.After, key: key, job: a.After.Job(key)}
+	p := &plan{judge: j, now: now, at: m.At, index: a.Index, snapshot: m.SnapshotIndex, before: a.Before, after: a.After, key: key, job: a.After.Job(key)}
 	p.collect(&m.Plan)
 	for _, placed := range p.placed {
 		p.judgeRow(placed)
@@ -33,6 +33,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		p.judgePorts(placed)
 		p.judgeLineage(placed)
 	}
+	p.judgeGivenUp(&m.Plan)
 	p.judgeCapacity()
 	p.judgeSlots()
 	p.judgeUnfinished()
@@ -42,6 +43,8 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 type plan struct {
 	judge *Judge
 	now   time.Time
+	// at is the time of the scheduler that planned.
+	at    time.Time
 	index uint64
 	// snapshot is the index of the state from which the scheduler planned.
 	snapshot      uint64
@@ -84,7 +87,7 @@ func (p *plan) collect(m *cluster.Plan) {
 			if runs(a) {
 				p.unwanted = append(p.unwanted, a)
 			}
-		case Holds(p.after, a, s.group):
+		case Holds(p.after, a, s.group, p.at):
 			s.held = append(s.held, a)
 		}
 	}

@@ -101,7 +101,7 @@ func (p *plan) awaitsReport(a *cluster.Allocation) bool {
 		return a.ClientStatus == "unknown"
 	}
 	previous := p.after.Alloc(a.PreviousAllocation)
-	for range maxReschedules { // bounds a damaged chain
+	for range longestChain { // bounds a damaged chain
 		if previous == nil || runs(previous) {
 			return previous != nil
 		}
@@ -114,7 +114,7 @@ func (p *plan) awaitsReport(a *cluster.Allocation) bool {
 // after others.
 func (p *plan) hasStartingReplacement(a *cluster.Allocation) bool {
 	next := p.after.Alloc(a.NextAllocation)
-	for range maxReschedules { // bounds a damaged chain
+	for range longestChain { // bounds a damaged chain
 		if next == nil || !runs(a) || runs(next) && next.ClientStatus == "pending" {
 			return next != nil && runs(a)
 		}
@@ -147,7 +147,7 @@ func (p *plan) takenFromFailed(s *slots) int {
 	}
 	for a := range p.after.AllocsByJob(p.key) {
 		owed := a.NextAllocation == "" || p.movesOn(a)
-		if a.TaskGroup == s.group.Name && opinion.Stopping(a) && owed && !Holds(p.after, a, s.group) {
+		if a.TaskGroup == s.group.Name && opinion.Stopping(a) && owed && !Holds(p.after, a, s.group, p.at) {
 			replaced++
 		}
 	}

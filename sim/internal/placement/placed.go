@@ -110,7 +110,8 @@ func (p *plan) judgeLineage(a *cluster.Allocation) {
 		p.report(StillRunning, a, "it replaces %s, which still runs", previous.ID)
 	}
 	if group := p.groups[a.TaskGroup]; group != nil {
-		if failures := Rescheduled(p.after, previous, group.group); failures > maxReschedules {
+		p.judgeRetry(a, previous, group.group)
+		if failures := Rescheduled(p.after, previous, group.group); group.group.Reschedule == nil && failures > maxReschedules {
 			p.report(ReplacedOften, a, "it replaces %s, after %d failures in a row", previous.ID, failures)
 		}
 	}

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -16,25 +17,28 @@ type slots struct {
 }
 
 // maxReschedules is the largest number of failures in a row after which the scheduler places a
-// replacement.
+// replacement in a group without a policy.
 const maxReschedules = 10
 
+// longestChain bounds a chain of replacements.
+const longestChain = 1000
+
 // onEveryNode reports whether each group of the job has one slot on each node.
-func onEveryNode(j *cluster.Job) bool { return j.Type == "system" || j.Type == "sysbatch" }
+func onEveryNode(j *cluster.Job) bool { return onEvery(j.Type) }
 
 // runs reports whether an allocation is live and the scheduler has not stopped it.
 func runs(a *cluster.Allocation) bool { return opinion.Live(a) && !opinion.Stopping(a) }
 
-// Holds reports whether an allocation of the group holds a slot in the state. The group is that of
+// Holds reports whether an allocation of the group holds a slot in the state at a time. The group is that of
 // the current job.
-func Holds(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) bool {
+func Holds(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup, at time.Time) bool {
 	switch {
 	case opinion.Canary(a):
 		return false
 	case opinion.Stopping(a):
 		return stoppedForGood(a) && SameWork(a, g) || opinion.Unconfirmed(a) && awaited(a, g) && a.DesiredDescription == "alloc is lost since its node is down"
 	case !opinion.Live(a):
-		return endedForGood(s, a, g)
+		return endedForGood(s, a, g) || waits(s, a, g, at)
 	case a.ClientStatus == "unknown":
 		return opinion.Reachable(s.Node(a.NodeID)) || awaited(a, g)
 	}
@@ -69,7 +73,25 @@ func endedForGood(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.Task
 	case kind == "sysbatch", kind == "batch" && a.ClientStatus == "complete":
 		return true
 	}
-	return a.NextAllocation == "" && !a.DesiredTransition.ForceReschedule && Rescheduled(s, a, g) >= maxReschedules
+	return GaveUp(s, a, g)
+}
+
+// GaveUp reports whether the scheduler replaces an allocation that ended by itself no more, because it has failed
+// too often.
+func GaveUp(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup) bool {
+	if g.Reschedule != nil && !onEvery(opinion.TypeOf(a)) {
+		r, has := RetryOf(s, a, g)
+		return has && r.Spent
+	}
+	return a.NextAllocation == "" && SameWork(a, g) && !a.DesiredTransition.ForceReschedule && Rescheduled(s, a, g) >= maxReschedules
+}
+
+func onEvery(t cluster.JobType) bool { return t == "system" || t == "sysbatch" }
+
+// waits reports whether an allocation that ended keeps its slot until its replacement is due.
+func waits(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup, at time.Time) bool {
+	r, has := RetryOf(s, a, g)
+	return has && r.Early(at)
 }
 
 // Rescheduled counts the direct predecessors of an allocation that failed with the tasks and the

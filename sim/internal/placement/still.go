@@ -9,9 +9,10 @@ import (
 )
 
 // Still checks a state in which nothing happens: no node has room for a group whose evaluation is
-// blocked. Call it when the effects of all faults have ended. It ignores groups that request
+// blocked, and no replacement is overdue. Call it when the effects of all faults have ended. It ignores groups that request
 // devices, volumes or attributes of nodes.
 func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
+	j.judgeOverdue(now, s)
 	for e := range s.WorkView().BlockedEvals() {
 		key := cluster.JobKey{Namespace: e.Namespace, ID: e.JobID}
 		job := s.Job(key)
@@ -42,7 +43,7 @@ func (p *plan) judgeRoom(g *cluster.TaskGroup) {
 	held := make(map[cluster.NodeID]bool)
 	if onEveryNode(p.job) {
 		for a := range p.after.AllocsByJob(p.key) {
-			if a.TaskGroup == g.Name && (Holds(p.after, a, g) || runs(a)) {
+			if a.TaskGroup == g.Name && (Holds(p.after, a, g, p.now) || runs(a)) {
 				held[a.NodeID] = true
 			}
 		}

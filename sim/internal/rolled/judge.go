@@ -20,9 +20,6 @@ const maxViolations = 100
 // stopped is the description of an allocation that a rollout stops.
 const stopped = "alloc is being updated due to job update"
 
-// mostFailures is after how many failures in a row the scheduler places no replacement.
-const mostFailures = 10
-
 // firstVersion is the cluster version from which on jobs roll out.
 const firstVersion = 9
 
@@ -143,7 +140,7 @@ func read(s *statestore.Snapshot, job *cluster.Job, name string) *group {
 			continue
 		}
 		if !opinion.Live(a) {
-			if a.NextAllocation == "" && !opinion.Stopping(a) && !g.outdated(a) && placement.Rescheduled(s, a, g.spec) >= mostFailures {
+			if a.NextAllocation == "" && !opinion.Stopping(a) && !g.outdated(a) && placement.GaveUp(s, a, g.spec) {
 				g.sick = a // it has failed too often
 			}
 			continue

@@ -50,6 +50,9 @@ func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.T
 	if !t.ToCompletion() {
 		built.Update = update(g)
 	}
+	if !t.EveryNode() && g.Reschedule != nil {
+		built.Reschedule = new(*g.Reschedule)
+	}
 	if g.Restart > 0 {
 		built.RestartPolicy = restarts(g.Restart)
 	}
