@@ -192,25 +192,55 @@ type Rescheduling struct {
 // replacement. It returns nil for others, for work that is done, and if the group has no policy. The job is the
 // current one, or nil. alloc returns an allocation or nil.
 func (j *Job) Rescheduling(a *Allocation, alloc func(AllocID) *Allocation) *Rescheduling {
+	p := j.policyFor(a)
+	switch {
+	case p == nil || j.Type.ToCompletion() && !j.IsWorkOf(a):
+		return nil
+	case !j.IsWorkOf(a):
+		return &Rescheduling{Policy: p}
+	}
+	return p.rescheduling(a, func(id AllocID) *Allocation {
+		if previous := alloc(id); previous != nil && j.IsWorkOf(previous) {
+			return previous
+		}
+		return nil
+	})
+}
+
+// ReschedulingOfWork is [Job.Rescheduling] for an allocation with the work of the job, after others with this
+// work. It compares no tasks: a plan follows each registration, and stops what is not replaced for that.
+func (j *Job) ReschedulingOfWork(a *Allocation, alloc func(AllocID) *Allocation) *Rescheduling {
+	p := j.policyFor(a)
+	if p == nil {
+		return nil
+	}
+	return p.rescheduling(a, alloc)
+}
+
+// policyFor returns the policy by which an allocation that ended by itself is replaced, or nil.
+func (j *Job) policyFor(a *Allocation) *ReschedulePolicy {
 	g := j.Group(a.TaskGroup)
 	switch {
-	case j.Stopped() || g == nil || g.Reschedule == nil || j.Type.EveryNode() || a.Job != nil && a.Job.Type != j.Type:
+	case j.Stopped() || g == nil || j.Type.EveryNode() || a.Job != nil && a.Job.Type != j.Type:
 		return nil
 	case !a.ClientTerminal() || a.ServerTerminal() || a.NextAllocation != "":
 		return nil
-	case j.Type.ToCompletion() && (a.ClientStatus == ClientComplete || !a.HasWorkOf(j)):
+	case j.Type.ToCompletion() && a.ClientStatus == ClientComplete:
 		return nil
 	}
-	p := g.Reschedule
+	return g.Reschedule
+}
+
+func (p *ReschedulePolicy) rescheduling(a *Allocation, alloc func(AllocID) *Allocation) *Rescheduling {
 	r := &Rescheduling{Policy: p}
-	if a.DesiredTransition.ForceReschedule || a.Marked() || !a.HasWorkOf(j) {
+	if a.DesiredTransition.ForceReschedule || a.Marked() {
 		return r
 	}
 	grown, grows, counts := 0, true, true
 	last := a
 	for range p.Reach() {
 		previous := alloc(last.PreviousAllocation)
-		if !wasRescheduled(previous) || !previous.HasWorkOf(j) {
+		if !wasRescheduled(previous) {
 			break
 		}
 		if grows = grows && last.EndedAt.Sub(last.CreateTime) <= p.MaxDelay; grows {
@@ -245,8 +275,8 @@ func wasRescheduled(a *Allocation) bool {
 	return a != nil && a.ServerTerminal() && !a.EndedAt.IsZero() && !a.Marked()
 }
 
-// HasWorkOf reports whether the version of the allocation has the same tasks and disk as the job.
-func (a *Allocation) HasWorkOf(j *Job) bool {
+// IsWorkOf reports whether the job has the same tasks and disk as the version of the allocation.
+func (j *Job) IsWorkOf(a *Allocation) bool {
 	if a.Job == nil {
 		return true // a damaged record: do not run it again
 	}

@@ -181,7 +181,7 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 	case s.Migrate || s.Lost || s.Unknown || g == nil || c.job.Type.EveryNode():
 		return ""
 	case c.job.Rescheduling(a, c.view.Alloc) != nil:
-		return c.endedReason(s, g, a)
+		return endedReason(c, s, g, a)
 	case a.ClientTerminal() || a.Canary():
 		return ""
 	case c.tally.groups[g.Name] <= g.Count:
@@ -194,7 +194,7 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 
 // endedReason returns why an allocation that ended by itself, of a group with a policy, must not be stopped, or
 // the empty string. A stop gives its slot up: for its replacement, or because the group has a surplus.
-func (c *checker) endedReason(s cluster.PlanStop, g *cluster.TaskGroup, a *cluster.Allocation) string {
+func endedReason(c *checker, s cluster.PlanStop, g *cluster.TaskGroup, a *cluster.Allocation) string {
 	standing := c.standEnded(a)
 	switch {
 	case s.Description == cluster.DescRescheduled && standing == spent:

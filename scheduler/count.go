@@ -79,6 +79,11 @@ func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation
 		s.sortAway(g, a, disconnected)
 	case lost, ended, owed:
 		s.vacate(a)
+	case settled:
+		// A drain would wait for the replacement of failed work that the job does not have any more.
+		if g.Reschedule != nil && a.ClientStatus == cluster.ClientFailed && !a.ServerTerminal() && a.NextAllocation == "" {
+			p.draft.stop(a, cluster.DescNotNeeded)
+		}
 	}
 }
 
@@ -244,7 +249,7 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 	lacking -= taken
 	for _, a := range s.vacated[taken:] {
 		// Otherwise the row would be kept for its replacement for ever.
-		if s.returning == 0 && p.awaited(a) != nil {
+		if s.returning == 0 && awaited(p.jobView, a) != nil {
 			p.draft.stop(a, cluster.DescNotNeeded)
 		}
 	}

@@ -16,7 +16,7 @@ func Needs(v View, a *cluster.Allocation) (why string) {
 		return ""
 	case job.holds(a), job.ranOnce(a):
 		return "it holds a slot of its group"
-	case job.awaited(a) != nil, job.mayBeReplaced(g, a):
+	case awaited(job, a) != nil, job.mayBeReplaced(g, a):
 		return "it waits for its replacement"
 	case job.isCounted(a):
 		return "it counts as a failure of its replacement"
@@ -47,12 +47,12 @@ func (v jobView) mayBeReplaced(g *cluster.TaskGroup, a *cluster.Allocation) bool
 // AwaitsReplacement reports whether an allocation of a group with a policy has ended, and its replacement is
 // delayed or due.
 func AwaitsReplacement(v View, a *cluster.Allocation) bool {
-	return jobView{view: v, job: v.Job(a.JobKey())}.awaited(a) != nil
+	return awaited(jobView{view: v, job: v.Job(a.JobKey())}, a) != nil
 }
 
 // awaited returns when the replacement of an allocation that has ended is due, or nil if its group has no
 // policy or the allocation is not replaced.
-func (v jobView) awaited(a *cluster.Allocation) *cluster.Rescheduling {
+func awaited(v jobView, a *cluster.Allocation) *cluster.Rescheduling {
 	r := v.job.Rescheduling(a, v.view.Alloc)
 	if r != nil && r.Spent {
 		return nil

@@ -124,7 +124,7 @@ func isStopOnly(a *cluster.Allocation) bool {
 
 // isSameWork reports whether the current version of the job has the same tasks and disk as
 // the allocation's version.
-func (v jobView) isSameWork(a *cluster.Allocation) bool { return a.HasWorkOf(v.job) }
+func (v jobView) isSameWork(a *cluster.Allocation) bool { return v.job.IsWorkOf(a) }
 
 // isSpent reports whether the allocation of a group without a policy has reached cluster.MaxReschedules. From the cluster version of
 // volumes on, failures of other tasks or another disk do not count: a job that was mended has all its

@@ -243,7 +243,7 @@ func (t *turn) findDelayed() {
 			continue
 		}
 		for a := range t.world.UnconcludedAllocs(j.Key()) {
-			switch r := job.awaited(a); {
+			switch r := awaited(job, a); {
 			case r.Waits(t.now):
 				t.addNextEval(j.Key(), retryOf(r))
 			case r != nil && !t.isPending(j.Key()):

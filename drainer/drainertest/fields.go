@@ -28,7 +28,7 @@ func DecisionFields() []string {
 func rowTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[cluster.Node](), reflect.TypeFor[cluster.Drain](), reflect.TypeFor[cluster.DrainStrategy](), reflect.TypeFor[cluster.DrainSpec](),
-		reflect.TypeFor[cluster.Job](), reflect.TypeFor[cluster.TaskGroup](), reflect.TypeFor[cluster.MigrateStrategy](),
+		reflect.TypeFor[cluster.Job](), reflect.TypeFor[cluster.TaskGroup](), reflect.TypeFor[cluster.MigrateStrategy](), reflect.TypeFor[cluster.ReschedulePolicy](),
 		reflect.TypeFor[cluster.EphemeralDisk](), reflect.TypeFor[cluster.Task](), reflect.TypeFor[cluster.Lifecycle](),
 		reflect.TypeFor[cluster.Allocation](), reflect.TypeFor[cluster.DesiredTransition](), reflect.TypeFor[cluster.DeploymentStatus](),
 		reflect.TypeFor[cluster.Evaluation](), reflect.TypeFor[cluster.VolumeHolds](), reflect.TypeFor[cluster.VolumeHold](), reflect.TypeFor[cluster.DataMove](),
@@ -53,9 +53,11 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.Job]():
 		return []string{"Namespace", "ID", "Type", "Priority", "Stop", "TaskGroups"}
 	case reflect.TypeFor[cluster.TaskGroup]():
-		return []string{"Name", "Count", "Migrate", "EphemeralDisk", "ShutdownDelay", "Tasks", "Volumes"}
+		return []string{"Name", "Count", "Migrate", "Reschedule", "EphemeralDisk", "ShutdownDelay", "Tasks", "Volumes"}
 	case reflect.TypeFor[cluster.MigrateStrategy]():
 		return []string{"MaxParallel", "HealthyDeadline"}
+	case reflect.TypeFor[cluster.ReschedulePolicy]():
+		return []string{"Attempts", "Interval", "Delay", "DelayFunction", "MaxDelay", "Unlimited"}
 	case reflect.TypeFor[cluster.EphemeralDisk]():
 		return []string{"Migrate"}
 	case reflect.TypeFor[cluster.Task]():
@@ -65,7 +67,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.Allocation]():
 		return []string{
 			"ID", "Namespace", "NodeID", "JobID", "TaskGroup", "DesiredStatus", "DesiredTransition", "StoppedAt", "ClientStatus",
-			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "CreateIndex", "ModifyTime", "ConfirmedAt", "Job",
+			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "CreateIndex", "ModifyTime", "ConfirmedAt", "EndedAt", "Job",
 			"VolumeHolds", "DataIn", "DataOut",
 		}
 	case reflect.TypeFor[cluster.DataMove]():
@@ -75,7 +77,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.VolumeHold]():
 		return []string{"Namespace", "Volume", "Alloc", "Path", "Reason", "Since"}
 	case reflect.TypeFor[cluster.DesiredTransition]():
-		return []string{"Migrate", "MigrateDisablePlacement", "Drain", "Class", "MarkedAt"}
+		return []string{"Migrate", "MigrateDisablePlacement", "ForceReschedule", "Drain", "Class", "MarkedAt"}
 	case reflect.TypeFor[cluster.DeploymentStatus]():
 		return []string{"Healthy", "UnhealthySince", "Canary"}
 	case reflect.TypeFor[cluster.Evaluation]():

@@ -141,6 +141,11 @@ func (g *generator) group(name string) *cluster.TaskGroup {
 	if group.Count%2 == 1 {
 		group.Volumes = []cluster.VolumeRequest{{Name: "data", Source: "data"}}
 	}
+	if group.Count > 1 { // from what is drawn, as in verdict
+		group.Reschedule = &cluster.ReschedulePolicy{
+			Attempts: group.Count, Interval: time.Hour, Delay: time.Minute, DelayFunction: cluster.DelayFibonacci, MaxDelay: time.Hour, Unlimited: group.Count > 2,
+		}
+	}
 	if !g.oneIn(3) {
 		group.Migrate = &cluster.MigrateStrategy{MaxParallel: g.random.IntN(3), HealthyDeadline: g.duration()}
 	}
@@ -254,7 +259,7 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 			a.StoppedAt = g.time()
 		}
 	case 1:
-		a.DesiredTransition = cluster.DesiredTransition{}
+		a.DesiredTransition = cluster.DesiredTransition{ForceReschedule: a.CreateTime.Nanosecond()/1000%2 == 0}
 	case 2:
 		a.DesiredTransition = cluster.DesiredTransition{Migrate: true}
 		if !g.oneIn(3) {
@@ -272,7 +277,10 @@ func (g *generator) changed(was *cluster.Allocation) *cluster.Allocation {
 	case 3:
 		a.NextAllocation = pick(g.random, allocIDs)
 	default:
-		a.ClientStatus, a.ConfirmedAt = pick(g.random, statuses), time.Time{}
+		a.ClientStatus, a.ConfirmedAt, a.EndedAt = pick(g.random, statuses), time.Time{}, time.Time{}
+		if a.ClientStatus == cluster.ClientComplete || a.ClientStatus == cluster.ClientFailed {
+			a.EndedAt = a.CreateTime
+		}
 		if a.ClientStatus == cluster.ClientLost && a.CreateTime.Nanosecond()/1000%2 == 0 {
 			a.ConfirmedAt = a.CreateTime
 		}

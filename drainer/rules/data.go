@@ -47,7 +47,7 @@ func mayGetReplacement(v View, a *cluster.Allocation) bool {
 // rescheduling returns when the reschedule policy of its group replaces an allocation that ended by itself, or
 // nil if it does not. The scheduler creates the evaluation at that time.
 func rescheduling(v View, a *cluster.Allocation) *cluster.Rescheduling {
-	r := v.Job(a.JobKey()).Rescheduling(a, v.Alloc)
+	r := v.Job(a.JobKey()).ReschedulingOfWork(a, v.Alloc)
 	if r != nil && r.Spent {
 		return nil
 	}

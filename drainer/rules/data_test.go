@@ -101,7 +101,7 @@ func TestJudgeEnd_Data(t *testing.T) {
 		"the replacement has failed, and its policy permits no other one": {func(w *fixture.Cluster) {
 			failsLate(w, &cluster.ReschedulePolicy{})
 		}, "", ""},
-		"the replacement's row is gone":                     {func(w *fixture.Cluster) { w.Allocs = w.Allocs[:1] }, "", ""},
+		"the replacement's row is gone": {func(w *fixture.Cluster) { w.Allocs = w.Allocs[:1] }, "", ""},
 		"no replacement yet": {func(w *fixture.Cluster) {
 			w.Alloc("a1").NextAllocation = ""
 			blockedEval(w)

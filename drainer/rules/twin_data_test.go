@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -69,18 +68,9 @@ func (w rows) retried(a *cluster.Allocation) bool {
 	if g == nil || g.Reschedule == nil || toStop(a) || !hasEnded(a) || a.Job != nil && a.Job.Type != job.Type {
 		return false
 	}
-	same := func(a *cluster.Allocation) bool {
-		if a.Job == nil {
-			return true
-		}
-		was := a.Job.Group(a.TaskGroup)
-		return was != nil && was.EphemeralDisk == g.EphemeralDisk && reflect.DeepEqual(was.Tasks, g.Tasks)
-	}
 	switch {
 	case job.Type == "system" || job.Type == "sysbatch":
 		return false
-	case !same(a):
-		return job.Type == "service"
 	case g.Reschedule.Unlimited, a.DesiredTransition.Migrate, a.DesiredTransition.ForceReschedule:
 		return true
 	}
@@ -88,7 +78,7 @@ func (w rows) retried(a *cluster.Allocation) bool {
 	for now := a.EndedAt; ; attempts++ {
 		began := a.CreateTime
 		a = w.Alloc(a.PreviousAllocation)
-		if a == nil || !toStop(a) || a.EndedAt.IsZero() || a.DesiredTransition.Migrate || !same(a) || now.Sub(began) >= g.Reschedule.Interval {
+		if a == nil || !toStop(a) || a.EndedAt.IsZero() || a.DesiredTransition.Migrate || now.Sub(began) >= g.Reschedule.Interval {
 			return attempts < g.Reschedule.Attempts
 		}
 	}

@@ -2,7 +2,6 @@ package opinion
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -107,15 +106,12 @@ func replacesLater(a *cluster.Allocation, s Replacements) bool {
 	if g == nil || g.Reschedule == nil || Stopping(a) || a.Job != nil && a.Job.Type != j.Type || j.Type == "system" || j.Type == "sysbatch" {
 		return false
 	}
-	if !SameWork(a, g) {
-		return j.Type == "service"
-	}
 	if g.Reschedule.Unlimited || a.DesiredTransition.Migrate || a.DesiredTransition.ForceReschedule {
 		return true
 	}
 	used, last := 0, a
 	for used < g.Reschedule.Attempts && a.EndedAt.Sub(last.CreateTime) < g.Reschedule.Interval {
-		if last = s.Alloc(last.PreviousAllocation); last == nil || !Failed(last) || !SameWork(last, g) {
+		if last = s.Alloc(last.PreviousAllocation); last == nil || !Failed(last) {
 			break
 		}
 		used++
@@ -127,12 +123,6 @@ func replacesLater(a *cluster.Allocation, s Replacements) bool {
 // version with policies for that.
 func Failed(a *cluster.Allocation) bool {
 	return Stopping(a) && !a.EndedAt.IsZero() && !a.DesiredTransition.Migrate
-}
-
-// SameWork reports whether the group has the tasks and the disk for which the allocation was placed.
-func SameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
-	was := groupOf(a.Job, a.TaskGroup)
-	return a.Job == nil || was != nil && was.EphemeralDisk == g.EphemeralDisk && slices.EqualFunc(was.Tasks, g.Tasks, (*cluster.Task).Equal)
 }
 
 func hasOpenEval(a *cluster.Allocation, s Replacements) bool {
