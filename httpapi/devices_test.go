@@ -92,6 +92,19 @@ func TestReferenceClient_DevicesBeforeTheirVersion(t *testing.T) {
 	must.SliceEmpty(t, kept.TaskGroups[0].Tasks[0].Devices)
 }
 
+// Before all servers have ports, a job that requests them is refused: its tasks would find none.
+func TestReferenceClient_PortsBeforeTheirVersion(t *testing.T) {
+	t.Parallel()
+	w := newOldFixture(t)
+	w.must(&shims.RaiseClusterVersion{Version: cluster.VersionOfPorts - 1})
+	w.serve(httpapi.Options{})
+	job := gpuJob(1)
+	job.TaskGroups[0].Networks = []*api.NetworkResource{{DynamicPorts: []api.Port{{Label: "http"}}}}
+	_, _, err := w.client().Jobs().Register(job, nil)
+	must.ErrorContains(t, err, "the cluster has version 8 until all its servers are upgraded, and jobs with ports need version 9: upgrade the servers, then register the job")
+	must.Nil(t, w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}))
+}
+
 // A client registers ten thousand devices. Bad lists are refused with what is wrong.
 //
 //race:skip one request after the other

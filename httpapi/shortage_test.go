@@ -175,6 +175,40 @@ func TestShortage_devices(t *testing.T) {
 	must.Eq(t, 1, len(ours.Nearest.Short))
 }
 
+// A blocked evaluation and a plan name the static port that is taken, with its holder, and count the nodes without
+// enough dynamic ports, and those that keep the port.
+func TestShortage_ports(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(4)
+	for i, network := range []*cluster.NodeNetwork{
+		{IP: "10.0.0.1", MinDynamicPort: 20000, MaxDynamicPort: 20009},
+		{IP: "10.0.0.2", MinDynamicPort: 20000, MaxDynamicPort: 20000},
+		{IP: "10.0.0.3", MinDynamicPort: 20000, MaxDynamicPort: 20009, Reserved: cluster.PortRanges{{First: 80, Last: 80}}},
+	} {
+		n := w.State().Node(nodeID(i + 1)).Copy()
+		n.Network = network
+		w.must(&shims.NodeRegister{At: w.Now(), Node: n})
+	}
+	withPorts := func(name string, dynamic int) *cluster.Job {
+		j := w.job(name, cluster.JobService, 1).Copy()
+		j.TaskGroups[0].Ports = []cluster.PortRequest{{Label: "http", Static: 80}}
+		for i := range dynamic {
+			j.TaskGroups[0].Ports = append(j.TaskGroups[0].Ports, cluster.PortRequest{Label: fmt.Sprint("p", i)})
+		}
+		return w.Job(j)
+	}
+	first := w.schedule(withPorts("first", 2))
+	must.Eq(t, nodeID(1), first.Places[0].NodeID)
+	plan := w.schedule(withPorts("second", 2))
+	must.NotNil(t, plan.Blocked)
+	m := result.Read(w.client().Evaluations().Info(string(plan.Blocked.ID), nil)).OK(t).FailedTGAllocs["second"]
+	must.Eq(t, map[string]int{"port 80 is reserved on the node": 1, "the node reports no network for ports": 1}, m.ConstraintFiltered)
+	must.Eq(t, map[string]int{"free ports (80 is held by group first of job first)": 1, "dynamic ports": 1}, m.DimensionExhausted)
+	alloc := result.Read(w.client().Allocations().Info(string(first.Places[0].ID), nil)).OK(t)
+	must.Eq(t, "10.0.0.1", alloc.AllocatedResources.Shared.Ports[0].HostIP)
+	must.Len(t, 2, alloc.AllocatedResources.Shared.Networks[0].DynamicPorts)
+}
+
 // The API judges nodes as the scheduler does: a node that takes an allocation is never called
 // exhausted or filtered, and the others always are.
 func TestShortage_agreesWithTheScheduler(t *testing.T) {

@@ -218,7 +218,7 @@ func (c *shortage) shortOfPorts(s State, g *cluster.TaskGroup, n *cluster.Node, 
 	for _, t := range feasible.TakenPorts(g, n, used) {
 		dimension := dynamicPorts
 		if t.Holder != nil {
-			dimension = fmt.Sprintf("port %d (held by group %s of job %s)", t.Port, t.Holder.TaskGroup, t.Holder.JobID)
+			dimension = fmt.Sprintf("free ports (%d is held by group %s of job %s)", t.Port, t.Holder.TaskGroup, t.Holder.JobID)
 		}
 		short[dimension] = 1
 	}
