@@ -78,10 +78,13 @@ func TestEcho(t *testing.T) {
 	sent := &driver.TaskConfig{
 		ID: "alloc/web/1", Name: "web", Config: []byte("\x81\xa7command\xa1y"),
 		Env: map[string]string{"A": "b", "D": "e"}, DeviceEnv: map[string]string{"D": "e"},
-		Resources: driver.Resources{CPU: 500, MemoryMB: 64, Cgroup: "/c"},
-		Mounts:    []driver.Mount{{TaskPath: "/t", HostPath: "/h", ReadOnly: true, Propagation: "private"}},
-		Devices:   []driver.Device{{TaskPath: "/dev/t", HostPath: "/dev/h", Permissions: "rw"}},
-		User:      "daemon", AllocDir: "/alloc", StdoutPath: "/out", StderrPath: "/err",
+		Resources: driver.Resources{
+			CPU: 500, MemoryMB: 64, Cgroup: "/c", Ports: []driver.Port{{Label: "http", Number: 20001, To: 8080, HostIP: "10.0.0.2"}},
+			TaskNetwork: &driver.TaskNetwork{IP: "10.0.0.2", Static: []driver.TaskPort{{Label: "ssh", Number: 22}}, Dynamic: []driver.TaskPort{{Label: "db", Number: 20002}}},
+		},
+		Mounts:  []driver.Mount{{TaskPath: "/t", HostPath: "/h", ReadOnly: true, Propagation: "private"}},
+		Devices: []driver.Device{{TaskPath: "/dev/t", HostPath: "/dev/h", Permissions: "rw"}},
+		User:    "daemon", AllocDir: "/alloc", StdoutPath: "/out", StderrPath: "/err",
 		AllocID: "alloc", GroupName: "g", JobName: "jn", JobID: "ji", ParentJobID: "p", Namespace: "ns", NodeName: "nn", NodeID: "ni",
 		Network: &driver.Network{Mode: driver.NetworkGroup, Path: "/net", Labels: map[string]string{"l": "m"}, Hostname: "h", Address: "10.0.0.1"},
 	}
