@@ -96,10 +96,25 @@ func (p *plan) judgeGivenUp(m *cluster.Plan) {
 		if s == nil || opinion.Canary(before) {
 			continue
 		}
-		if r, has := RetryOf(p.before, before, s.group); has && !r.Spent && len(s.held) < s.group.Count {
-			p.report(ReplacedEarly, after, "its slot is given up before its replacement is due, and the group lacks %d", s.group.Count-len(s.held))
+		if r, has := RetryOf(p.before, before, s.group); has && !r.Spent && p.slotsBefore(s.group) <= s.group.Count {
+			p.report(ReplacedEarly, after, "its slot is given up, and the group has no surplus")
 		}
 	}
+}
+
+// slotsBefore counts the allocations that held a slot before the plan or that it may replace, because they ended
+// by themselves.
+func (p *plan) slotsBefore(g *cluster.TaskGroup) (n int) {
+	for a := range p.before.AllocsByJob(p.key) {
+		if a.TaskGroup != g.Name || opinion.Canary(a) || a.Job != nil && a.Job.Type != p.job.Type {
+			continue
+		}
+		r, has := RetryOf(p.before, a, g)
+		if has && !r.Spent || Holds(p.before, a, g, p.at) {
+			n++
+		}
+	}
+	return n
 }
 
 // latest bounds how long after its time a replacement may come in a state in which nothing happens: the clocks of
