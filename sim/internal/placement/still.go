@@ -56,7 +56,7 @@ func (p *plan) judgeRoom(g *cluster.TaskGroup) {
 		}
 	}
 	for n := range p.after.Nodes() {
-		if accepts(n) && matches(n, p.job, g) && !held[n.ID] && p.hasRoom(n, resourcesOf(g)) && p.hasPorts(n, g) {
+		if accepts(n) && matches(n, p.job, g) && !held[n.ID] && hasRoom(p, n, resourcesOf(g)) && p.hasPorts(n, g) {
 			p.add(BlockedWithRoom, invariant.Violation{Node: n.ID, Group: cluster.GroupKey{Job: p.key, Name: g.Name}},
 				"the group waits for room, and the node has room for it")
 			return
@@ -65,7 +65,7 @@ func (p *plan) judgeRoom(g *cluster.TaskGroup) {
 }
 
 // hasRoom reports whether a node has room for one more allocation with these resources.
-func (p *plan) hasRoom(n *cluster.Node, need cluster.Resources) bool {
+func hasRoom(p *plan, n *cluster.Node, need cluster.Resources) bool {
 	live, sum := p.used(n)
 	return (n.MaxAllocs <= 0 || live < n.MaxAllocs) && fits(n, plus(sum, need))
 }
