@@ -83,6 +83,9 @@ func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 		}
 		for _, spec := range job.TaskGroups {
 			g := read(s, job, spec.Name)
+			if !onEveryNode(job) && len(g.old)+len(g.present) > spec.Count {
+				continue // another party has placed one more, without an evaluation
+			}
 			for _, a := range g.old {
 				healthy := opinion.Healthy(a, s.Node(a.NodeID))
 				waiting := g.waiting()
