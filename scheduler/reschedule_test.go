@@ -347,7 +347,7 @@ func TestNeeds_rowsOfAPolicy(t *testing.T) {
 	}
 }
 
-// Whatever fails when: replacements come neither before their time nor, in a quiet cluster, after it, and a
+// Allocations fail at random times: replacements come neither before their time nor, in a quiet cluster, after it, and a
 // new leader in between changes nothing.
 func TestReschedule_randomFailures(t *testing.T) {
 	t.Parallel()
