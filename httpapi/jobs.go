@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobdiff"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobfields"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobversion"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
@@ -116,50 +116,11 @@ func registerJob(q *request) error {
 	}
 	warnings = append(warnings, shortage.Unknown(state, job)...)
 	at := preserve(state, body, job)
-	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && keepsApart(job) { // together they may fail together
-		return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and distinct_hosts needs version %d: "+
-			"upgrade the servers, then register the job", v, cluster.VersionOfRollouts)
+	job, missing, err := jobversion.At(job, state.ClusterVersion())
+	if err != nil {
+		return failure.New(http.StatusServiceUnavailable, err.Error())
 	}
-	if v := state.ClusterVersion(); v < cluster.VersionOfPorts && job.RequestsPorts() { // its tasks would find no ports
-		return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and jobs with ports need version %d: "+
-			"upgrade the servers, then register the job", v, cluster.VersionOfPorts)
-	}
-	if v := state.ClusterVersion(); v < cluster.VersionOfRescheduling {
-		warnings = append(warnings, withoutPolicies(job, v)...)
-	}
-	if v := state.ClusterVersion(); v < cluster.VersionOfRollouts && job.NeededVersion() >= cluster.VersionOfRollouts {
-		job = job.At(cluster.VersionOfConfirmation)
-		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: update blocks have no effect yet; "+
-			"register the job again after the upgrade", v))
-	}
-	if v := state.ClusterVersion(); v < cluster.VersionOfConfirmation && job.NeededVersion() >= cluster.VersionOfConfirmation {
-		job = job.At(cluster.VersionOfVolumes)
-		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: Replace and Reconcile of Disconnect have no effect yet; "+
-			"register the job again after the upgrade", v))
-	}
-	if v := state.ClusterVersion(); v < cluster.VersionOfVolumes {
-		if job.UsesVolumes() { // without them its tasks would write to other places
-			return failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and jobs with volumes need version %d: "+
-				"upgrade the servers, then register the job", v, cluster.VersionOfVolumes)
-		}
-		if job.NeededVersion() >= cluster.VersionOfVolumes {
-			job = job.WithoutCSIPlugins()
-			warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: storage plugins serve no volumes yet; "+
-				"register the job again after the upgrade", v))
-		}
-	}
-	if v := state.ClusterVersion(); job.NeededVersion() > v {
-		job = job.At(v)
-		missing := "volumes"
-		if v < cluster.VersionOfDevices {
-			missing = "devices and volumes"
-		}
-		if v < cluster.VersionOfDrivers {
-			missing = "drivers, devices, volumes, lifecycle, constraints and environments"
-		}
-		warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: %s of the job have no effect yet; "+
-			"register it again after the upgrade", v, missing))
-	}
+	warnings = append(warnings, missing...)
 	done, err := q.backend.Writer.RegisterJob(q.Context(), job, cluster.JobRegistration{At: at, EvalPriority: priority})
 	if err != nil {
 		return err
@@ -167,10 +128,6 @@ func registerJob(q *request) error {
 	answer := jobResponse(done, cmp.Or(done.Unchanged, done.Index))
 	answer.Warnings = strings.Join(warnings, "\n")
 	return q.written(done.Index, answer)
-}
-
-func keepsApart(j *cluster.Job) bool {
-	return j.DistinctHosts || slices.ContainsFunc(j.TaskGroups, func(g *cluster.TaskGroup) bool { return g.DistinctHosts })
 }
 
 // preserve takes the counts of groups and the resources of tasks from the registered job, as the request has it.
@@ -500,20 +457,4 @@ func noSubmission(q *request) error {
 	return q.read(func(s State) found {
 		return found{index: s.TableIndex(TableJobs), missing: "job source not found"}
 	})
-}
-
-// withoutPolicies takes the reschedule policies out of a job, for a cluster version that has none. It warns of
-// those that are not the default.
-func withoutPolicies(j *cluster.Job, v cluster.Version) (warnings []string) {
-	for _, g := range j.TaskGroups {
-		if g == nil || g.Reschedule == nil {
-			continue
-		}
-		if *g.Reschedule != *cluster.DefaultReschedulePolicy(j.Type) {
-			warnings = append(warnings, fmt.Sprintf("the cluster has version %d until all its servers are upgraded: the reschedule block of group %q has no effect yet; "+
-				"register the job again after the upgrade", v, g.Name))
-		}
-		g.Reschedule = nil
-	}
-	return warnings
 }
