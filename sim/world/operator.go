@@ -7,6 +7,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
@@ -354,6 +355,10 @@ func (o operation) change(op *scenario.NodeChange, id cluster.NodeID) error {
 		n := setting.DeclaredNode(o.scenario, id)
 		if n == nil {
 			o.nothing("no node %s is declared", id)
+			return nil
+		}
+		if real := o.world.clients.real; real != nil && real.node(id) != nil && (o.world.Truth().Node(id) != nil || !machine.Works(real.node(id).machine)) {
+			o.nothing("the client of node %s registers the node itself", id) // another party has not its facts
 			return nil
 		}
 		var err error

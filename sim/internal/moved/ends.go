@@ -41,6 +41,7 @@ func (j *Judge) dropped(now time.Time, s *statestore.Snapshot, m *machine.Node, 
 	}
 	r := m.Record(d.Alloc)
 	switch {
+	case len(d.Writers) == 0: // no task has written
 	case r == nil && !d.Removed.IsZero() && !j.taken(d.Alloc, "") && !passedOn(m, d):
 		j.find(now, Dropped, m.ID(), d.Alloc, "the client has removed the data of %v, and for the servers it is kept", d.Writers)
 	case r != nil && r.Ended && (r.DataOut == nil || r.DataOut.State != cluster.DataKept && !r.DataOut.Moved):
