@@ -77,6 +77,11 @@ func TestReferenceClient_distinctHostsBeforeTheirVersion(t *testing.T) {
 	for _, job := range []*api.Job{distinctJob("true", ""), distinctJob("", "true")} {
 		_, _, err := w.client().Jobs().Register(job, nil)
 		must.ErrorContains(t, err, "distinct_hosts needs version 9: upgrade the servers, then register the job")
+		// Bug: a plan and a validation did not report what the registration refuses.
+		_, _, err = w.client().Jobs().Plan(job, false, nil)
+		must.ErrorContains(t, err, "distinct_hosts needs version 9")
+		_, _, err = w.client().Jobs().Validate(job, nil)
+		must.ErrorContains(t, err, "distinct_hosts needs version 9")
 	}
 	result.Read(w.client().Jobs().Register(distinctJob("false", "false"), nil)).OK(t)
 }

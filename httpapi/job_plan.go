@@ -29,11 +29,19 @@ func planJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	present, err := q.state()
+	if err != nil {
+		return err
+	}
+	job, more, err := atPresent(present, job)
+	if err != nil {
+		return err
+	}
+	warnings = append(warnings, more...)
 	plan, state, err := q.backend.Planner.PlanJob(q.Context(), job, mostPlanned)
 	if err != nil {
 		return err
 	}
-	warnings = append(warnings, shortage.Unknown(state, job)...)
 	updates := desiredUpdates(state, job, plan)
 	if fresh(plan) >= mostPlanned {
 		warnings = append(warnings, fmt.Sprintf("The plan ends after %d new allocations", mostPlanned))

@@ -114,13 +114,12 @@ func registerJob(q *request) error {
 	if err != nil {
 		return err
 	}
-	warnings = append(warnings, shortage.Unknown(state, job)...)
 	at := preserve(state, body, job)
-	job, missing, err := jobversion.At(job, state.ClusterVersion())
+	job, more, err := atPresent(state, job)
 	if err != nil {
-		return failure.New(http.StatusServiceUnavailable, err.Error())
+		return err
 	}
-	warnings = append(warnings, missing...)
+	warnings = append(warnings, more...)
 	done, err := q.backend.Writer.RegisterJob(q.Context(), job, cluster.JobRegistration{At: at, EvalPriority: priority})
 	if err != nil {
 		return err
@@ -128,6 +127,15 @@ func registerJob(q *request) error {
 	answer := jobResponse(done, cmp.Or(done.Unchanged, done.Index))
 	answer.Warnings = strings.Join(warnings, "\n")
 	return q.written(done.Index, answer)
+}
+
+// atPresent returns the job as the present cluster version keeps it, and warnings of what has no effect now.
+func atPresent(s State, j *cluster.Job) (kept *cluster.Job, warnings []string, err error) {
+	kept, warnings, err = jobversion.At(j, s.ClusterVersion())
+	if err != nil {
+		return nil, nil, failure.New(http.StatusServiceUnavailable, err.Error())
+	}
+	return kept, append(shortage.Unknown(s, kept), warnings...), nil
 }
 
 // preserve takes the counts of groups and the resources of tasks from the registered job, as the request has it.
@@ -236,7 +244,11 @@ func validateJob(q *request) error {
 		if failed != nil {
 			return failed
 		}
-		warnings = append(warnings, shortage.Unknown(state, job)...)
+		var more []string
+		if _, more, failed = atPresent(state, job); failed != nil {
+			return failed
+		}
+		warnings = append(warnings, more...)
 	}
 	answer := wire.JobValidateResponse{DriverConfigValidated: true, ValidationErrors: []string{}, Warnings: strings.Join(warnings, "\n")}
 	if refusal, is := errors.AsType[*failure.Failure](err); is && refusal.Code == http.StatusBadRequest {
