@@ -307,10 +307,13 @@ func (v *porter) settledVolumes(n *machine.Node) {
 }
 
 // isOverdue reports whether an allocation that must stop has had no process for longer than the
-// hold limit.
+// hold limit. A driver that lies about the end makes its client wait for the stop time.
 func (v *porter) isOverdue(n *machine.Node, a *alloc) bool {
-	end := v.lastEnd(n, a)
-	for _, at := range []time.Time{a.stopAt, v.since, v.trouble.boot, v.trouble.disk} {
+	end, stopped := v.lastEnd(n, a), a.stopAt
+	if a.row != nil {
+		stopped = stopped.Add(bounded(a.row.StopTime()))
+	}
+	for _, at := range []time.Time{stopped, v.since, v.trouble.boot, v.trouble.disk} {
 		if at.After(end) {
 			end = at
 		}
