@@ -219,14 +219,15 @@ func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
 	v.find("N7 stopped before its volumes", a.id, "%s of the storage plugin %q is stopped, and it serves %s", p.Task, config.ID, strings.Join(needs, "; "))
 }
 
-// restarts reports whether a record states that a task restarts.
+// restarts reports whether a record states that a task restarts, or has no handle of its start. The driver died before
+// it answered, so the client removes that start and begins another one.
 func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 	r := n.Record(id)
 	if r == nil {
 		return false
 	}
 	for _, t := range r.Tasks {
-		if t.ID == p.Task && t.Restarting {
+		if t.ID == p.Task && (t.Restarting || len(t.Handle) == 0) {
 			return true
 		}
 	}
