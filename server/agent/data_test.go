@@ -38,6 +38,7 @@ func newDataWorld(t *testing.T) *dataWorld {
 	w := &dataWorld{data: bytes.Repeat([]byte("0123456789abcdef"), 1<<16), half: make(chan struct{}), requested: make(chan string, 100)}
 	w.servers = newServers(t, 3, func(c *agent.Config) {
 		c.ServerTLS = newFiles(t, ca.pem(), ca.server("global")).open().Peers()
+		agent.SearchLonger(c)
 	})
 	w.leads = w.leader()
 	eventually(t, "the newest cluster version", func() bool { return w.leads.Server().Store().Snapshot().ClusterVersion() == cluster.MaxVersion })
@@ -94,6 +95,8 @@ func (w *dataWorld) hold(a *agent.Agent) *session.NodeEnd {
 		end, err = c.NodeSide(w.nodes[0].ID).OpenSession(w.t.Context())
 		return err == nil
 	})
+	// The node has its end of the session before the server has kept the other one.
+	eventually(w.t, "the session in the server", func() bool { return agent.HasSession(a, w.nodes[0].ID) })
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

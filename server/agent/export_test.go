@@ -36,6 +36,9 @@ func (s *PeerSecret) ListenTLS(at net.Addr) (*tls.Config, error) { return s.list
 // SearchLonger lets a server wait longer for a session that answers: a busy machine may need that.
 func SearchLonger(c *Config) { c.searchTime = time.Minute }
 
+// HasSession reports whether a server holds a session of a node.
+func HasSession(a *Agent, id cluster.NodeID) bool { return a.sessions.of(id) != nil }
+
 // AdmitSessionAlone is the decision of a server about a session, while its requests to all other servers fail.
 func AdmitSessionAlone(ctx context.Context, a *Agent, id cluster.NodeID, process string) error {
 	alone := &Agent{config: a.config, server: a.server, sessions: a.sessions, life: a.life}
