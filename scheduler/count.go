@@ -274,7 +274,7 @@ func (p *planner) placeAll(g *cluster.TaskGroup, all *slots, same map[cluster.No
 	if wanted == 0 {
 		return
 	}
-	placer := newPlacer(p.world, p.job, g, p.demands(g), same, p.draft.plan.Places, stoppedBy(p.draft.plan.Stops))
+	placer := newPlacer(p.world, p.job, g, p.demands(g), same, p.draft.plan.Places, leavers(p.draft.plan.Stops))
 	placed := 0
 	for _, previous := range all.canaries {
 		if s := choose(placer, g, previous.Name, previous); s.node != nil {

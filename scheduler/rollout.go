@@ -114,15 +114,6 @@ func leavers(stops []cluster.PlanStop) map[cluster.AllocID]bool {
 	return all
 }
 
-// stoppedBy are the allocations that a plan stops.
-func stoppedBy(stops []cluster.PlanStop) map[cluster.AllocID]bool {
-	all := make(map[cluster.AllocID]bool)
-	for _, s := range stops {
-		all[s.Alloc] = true
-	}
-	return all
-}
-
 // note remembers the first unhealthy allocation by id.
 func (r *rollout) note(a *cluster.Allocation) {
 	if r.sick == nil || a.ID < r.sick.ID {
