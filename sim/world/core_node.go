@@ -21,9 +21,9 @@ type coreNode struct {
 	next time.Time
 	// answered is the index of the last answer to the present client.
 	answered uint64
-	// live are the live allocations of that answer. Nil means that the client gets the next answer
+	// listed are the allocations that it lists. Nil means that the client gets the next answer
 	// in any case.
-	live []cluster.AllocID
+	listed []cluster.AllocID
 	// allocs are the allocations that its clients have received.
 	allocs map[cluster.AllocID]*received
 	// adopting: the tasks that start now count as started long ago.
@@ -132,7 +132,7 @@ func (n *coreNode) start() error {
 	if err := n.advance(); err != nil {
 		return err
 	}
-	n.answered, n.live = 0, nil
+	n.answered, n.listed = 0, nil
 	n.cores.changed(n.id)
 	n.cores.wake(n)
 	return n.machine.StartClient()

@@ -89,7 +89,7 @@ func (r *registration) whenForgotten() (*cluster.UnlistedAllocs, error) {
 	if err := n.advance(); err != nil {
 		return nil, err
 	}
-	n.answered, n.live = 0, nil
+	n.answered, n.listed = 0, nil
 	n.cores.changed(n.id)
 	if r.facts == nil {
 		return nil, nil

@@ -200,7 +200,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 		c.nodes = slices.Insert(c.nodes, i, n)
 	}
 	if c.contact(n); !n.reachable() || !machine.Works(n.machine) || n.registration.due {
-		n.live = nil
+		n.listed = nil
 		return nil
 	}
 	if err := n.advance(); err != nil {
@@ -216,7 +216,7 @@ func (c *cores) answer(id cluster.NodeID) error {
 			n.receive(a)
 		}
 	}
-	changed := len(w.Allocs) > 0
+	changed, listed := len(w.Allocs) > 0, slices.Clone(w.Known)
 	for a := range state.AllocsByNode(id) { // the client has to report their ends, or keeps their data
 		if !a.ClientTerminal() || !cluster.IsListed(a) {
 			continue
@@ -225,14 +225,15 @@ func (c *cores) answer(id cluster.NodeID) error {
 			w.Known = append(w.Known, a.ID)
 		}
 		changed = changed || a.AllocModifyIndex > n.answered
+		listed = append(listed, a.ID)
 		w.Allocs = append(w.Allocs, a)
 		n.receive(a)
 	}
 	n.answered = w.Index
-	if !changed && n.live != nil && slices.Equal(n.live, w.Known) {
+	if !changed && n.listed != nil && slices.Equal(n.listed, listed) {
 		return nil // servers answer when something has changed
 	}
-	n.live = w.Known
+	n.listed = listed
 	w.Claims = slices.Collect(state.ClaimsOnNode(id))
 	n.machine.Servers(w)
 	c.wake(n)

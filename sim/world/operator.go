@@ -377,6 +377,12 @@ func (o operation) change(op *scenario.NodeChange, id cluster.NodeID) error {
 		o.send(o.Requests.DeleteNode(id))
 	case scenario.NodeEligible, scenario.NodeIneligible:
 		o.send(o.Requests.Eligibility(id, cluster.Eligibility(op.Change)))
+	case scenario.NodeReady:
+		if o.world.clients.cannotHeartbeat(id) {
+			o.nothing("no heartbeat of node %s reaches the servers, and only a heartbeat makes a node ready", id)
+			return nil
+		}
+		fallthrough
 	default:
 		o.send(o.Requests.NodeStatus(id, cluster.NodeStatus(op.Change), op.Unnoticed))
 	}

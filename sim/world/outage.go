@@ -6,6 +6,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
 
 // heartbeat is how long the servers wait for a silent client before they write the status of its
@@ -72,6 +73,14 @@ func (f *fleet) silence(id cluster.NodeID) *outage {
 	f.silent[id] = o
 	f.changed(id) // the client drops the reports that it has not sent
 	return o
+}
+
+// cannotHeartbeat reports whether the node has a real client whose heartbeats do not reach the servers.
+func (f *fleet) cannotHeartbeat(id cluster.NodeID) bool {
+	if f.real == nil || f.real.node(id) == nil {
+		return false
+	}
+	return f.silent[id] != nil || !machine.Works(f.real.node(id).machine)
 }
 
 // cutOff makes the client of a node silent forever.

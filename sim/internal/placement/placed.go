@@ -111,7 +111,7 @@ func (p *plan) judgeLineage(a *cluster.Allocation) {
 	}
 	if group := p.groups[a.TaskGroup]; group != nil {
 		p.judgeRetry(a, previous, group.group)
-		if failures := Rescheduled(p.after, previous, group.group); group.group.Reschedule == nil && failures > maxReschedules {
+		if failures := Rescheduled(p.after, previous, group.group); group.group.Reschedule == nil && failures > maxReschedules && SameWork(previous, group.group) {
 			p.report(ReplacedOften, a, "it replaces %s, after %d failures in a row", previous.ID, failures)
 		}
 	}

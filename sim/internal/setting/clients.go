@@ -80,6 +80,12 @@ func ChangedNodes(a shims.Applied, changed func(...cluster.NodeID)) {
 		for _, place := range m.Places {
 			changed(place.NodeID)
 		}
+	case *shims.Collect: // a client registers allocations without a row
+		for _, id := range m.Allocs {
+			if gone := a.Before.Alloc(id); gone != nil {
+				changed(gone.NodeID)
+			}
+		}
 	case *shims.JobDeregister: // a purge stops or deletes allocations
 		for gone := range a.Before.AllocsByJob(m.Job) {
 			changed(gone.NodeID)
