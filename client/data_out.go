@@ -205,13 +205,18 @@ func (o *dataOut) why() string {
 const dataLost = "the client has no record of the allocation, whose data is lost"
 
 // forsaken handles the row of an ended allocation whose data the client must keep, and that the client
-// does not have: its record is lost. The client reports that the data is given up.
+// does not have: its record is lost. The client reports that the data is given up. It unmounts the volumes that
+// the allocation has left.
 func forsaken(c *Core, row *cluster.Allocation) {
 	a := newAllocRunner(c, &Record{
 		Alloc: row, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot,
-		ClientStatus: row.ClientStatus, Ended: true, EndedAt: c.now.Wall,
+		ClientStatus: row.ClientStatus, Ended: true, EndedAt: c.now.Wall, VolumesLeft: row.VolumeHolds.Count() > 0,
 		DataOut: &DataOut{State: cluster.DataKept, Lost: true},
 	})
 	c.add(a)
+	if a.rec.VolumesLeft && c.volumes != nil {
+		c.adoptVolumes(row)
+		c.volumes.Unmount(row.ID)
+	}
 	a.out.giveUp()
 }

@@ -351,7 +351,7 @@ func (m *mounts) holds() *cluster.VolumeHolds {
 			Namespace: w.Volume.Namespace, Volume: w.Volume.ID, Alloc: w.Alloc, Path: w.Path, Reason: w.Reason(), Since: a.core.now.wallAt(since),
 		})
 	}
-	if a.order.allDead() {
+	if a.rec.Ended || a.order.allDead() {
 		for _, w := range m.machine().Status(a.id()).Waits {
 			if w.Mounted {
 				add(w, a.rec.UnmountBegan)
