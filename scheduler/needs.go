@@ -84,19 +84,20 @@ func (v jobView) isCounted(a *cluster.Allocation) bool {
 
 // isReplacementOfLive reports whether [jobView.successorRuns] follows the allocation: it is one of
 // the successive replacements of an allocation that still runs.
-func (v jobView) isReplacementOfLive(a *cluster.Allocation) bool {
+func (v jobView) isReplacementOfLive(a *cluster.Allocation) bool { return livePredecessor(v, a) != nil }
+
+// livePredecessor returns the allocation that still runs of which this one is one of the successive replacements,
+// or nil.
+func livePredecessor(v jobView, a *cluster.Allocation) *cluster.Allocation {
 	longest := cluster.MaxReschedules + 1
 	if v.view.ClusterVersion() >= cluster.VersionOfRescheduling {
 		longest = cluster.MaxRescheduleAttempts
 	}
 	for range longest {
 		a = v.view.Alloc(a.PreviousAllocation)
-		if a == nil {
-			return false
-		}
-		if !a.Terminal() {
-			return true
+		if a == nil || !a.Terminal() {
+			return a
 		}
 	}
-	return false
+	return nil
 }

@@ -60,6 +60,7 @@ func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, le
 		case a.ClientTerminal() && !outdates && v.standEnded(a) == spent:
 			r.note(a)
 		case a.ClientTerminal():
+		case outdates && sharesSlot(v, a, func(id cluster.AllocID) bool { return left[id] }):
 		case outdates:
 			outdated++
 		case healthy:
@@ -84,6 +85,16 @@ func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, le
 	r.outstanding = max(0, g.Count-current-outdated)
 	r.floor = g.Count - r.most
 	return r
+}
+
+// sharesSlot reports whether an allocation starts as a replacement of one that runs again and that the plan does
+// not stop. Its stop leaves its slot to that one.
+func sharesSlot(v jobView, a *cluster.Allocation, left func(cluster.AllocID) bool) bool {
+	if a.ClientStatus != cluster.ClientPending {
+		return false
+	}
+	previous := livePredecessor(v, a)
+	return previous != nil && !previous.Leaving() && !left(previous.ID)
 }
 
 // emptyBerths counts the ready nodes on which no allocation of a system job's group runs or starts since one
@@ -150,23 +161,27 @@ func (r *rollout) take(v jobView, a *cluster.Allocation) {
 }
 
 // replaceOutdated stops as many outdated allocations as the rollout of the group permits, the least worth
-// first, and returns the kept ones and the stopped ones.
+// first, and returns the kept ones and the stopped ones to replace.
 func replaceOutdated(p *planner, g *cluster.TaskGroup, allocs, kept []*cluster.Allocation) (left, replaced []*cluster.Allocation) {
 	outdates := func(a *cluster.Allocation) bool { return isOutdated(p.jobView, g, a) }
 	if !slices.ContainsFunc(kept, outdates) {
 		return kept, nil
 	}
-	r := rolloutOf(p.jobView, g, allocs, leavers(p.draft.plan.Stops))
+	stops := leavers(p.draft.plan.Stops)
+	r := rolloutOf(p.jobView, g, allocs, stops)
 	slices.SortStableFunc(kept, p.byWorth)
 	for _, a := range slices.Backward(kept) {
 		if !outdates(a) || r.refusal(p.jobView, a) != "" {
 			continue
 		}
-		r.take(p.jobView, a)
 		p.draft.stop(a, cluster.DescNewerVersion)
-		replaced = append(replaced, a)
+		if !sharesSlot(p.jobView, a, func(id cluster.AllocID) bool { return stops[id] }) {
+			r.take(p.jobView, a)
+			replaced = append(replaced, a)
+		}
+		stops[a.ID] = true
 	}
-	left = slices.DeleteFunc(kept, func(a *cluster.Allocation) bool { return slices.Contains(replaced, a) })
+	left = slices.DeleteFunc(kept, func(a *cluster.Allocation) bool { return stops[a.ID] })
 	return left, replaced
 }
 
@@ -198,7 +213,12 @@ func outdatedReason(c *checker, g *cluster.TaskGroup, a *cluster.Allocation) str
 	if why := r.refusal(c.jobView, a); why != "" {
 		return why
 	}
-	r.take(c.jobView, a)
+	stopped := func(id cluster.AllocID) bool {
+		return slices.ContainsFunc(c.accepted.Stops, func(s cluster.PlanStop) bool { return s.Alloc == id && !s.Unknown })
+	}
+	if !sharesSlot(c.jobView, a, stopped) {
+		r.take(c.jobView, a)
+	}
 	return ""
 }
 

@@ -216,6 +216,45 @@ func TestRollout_leavesTheBudgetBesideAnAwayNode(t *testing.T) {
 	must.Eq(t, []int{4, 2}, []int{others, healthy})
 }
 
+// A node returns before the replacement of its allocation runs. Bug: a new version replaced both allocations of
+// the slot, and placed more than the group's count.
+func TestRollout_besideAReplacementThatStarts(t *testing.T) {
+	t.Parallel()
+	for _, pace := range []int{0, 1, 2} {
+		c := newCell(t)
+		n1 := c.node("n1")
+		job := c.job("web", cluster.JobService, 3, updates(pace), func(j *cluster.Job) {
+			j.TaskGroups[0].Disconnect = cluster.DisconnectStrategy{LostAfter: time.Hour, KeepReplacement: true}
+		})
+		c.run()
+		first := c.wanted(job)
+		c.status(n1, cluster.NodeDisconnected)
+		c.node("n2")
+		c.settle()
+		c.status(n1, cluster.NodeReady)
+		for _, a := range first {
+			c.report(c.statusReport(a, cluster.ClientRunning))
+		}
+		c.settle()
+		must.Len(t, 6, c.wanted(job), must.Sprint("three run, and three start"))
+
+		newVersion(c, job)
+		for round := 0; ; round++ {
+			c.settle()
+			present, others, _ := countVersions(c, job)
+			must.LessEq(t, 3, present, must.Sprintf("pace %d, round %d", pace, round))
+			if pace > 0 {
+				must.GreaterEq(t, 3-pace, others+present)
+			}
+			if present == 3 && others == 0 {
+				break
+			}
+			must.Less(t, 20, round, must.Sprintf("pace %d: %d new and %d old", pace, present, others))
+			c.progress()
+		}
+	}
+}
+
 // A system job is replaced on one node after the other.
 func TestRollout_ofASystemJob(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func (p *plan) judgeUnfinished() {
 		// The count may be too high until the next retry, if an allocation ended or a node came
 		// back between the plan and its apply. A system job also needs fewer allocations after a
 		// node has gone.
-		case empty > queued, queued > empty+p.onUnreachableNodes(s)+p.canariesToReplace(g)+p.takenFromFailed(s)+p.stoppedReplacements(g) && !onEveryNode(p.job) && !retried:
+		case empty > queued, queued > empty+p.onUnreachableNodes(s)+p.canariesToReplace(g)+p.takenFromFailed(s) && !onEveryNode(p.job) && !retried:
 			p.report(Miscounted, nil, "group %s of job %s lacks %d, and its blocked evaluation counts %d", g.Name, p.key, empty, queued)
 		}
 		p.judgeSurplus(s)
@@ -152,18 +152,6 @@ func (p *plan) takenFromFailed(s *slots) int {
 		}
 	}
 	return min(failed, max(0, len(s.held)+replaced-s.group.Count))
-}
-
-// stoppedReplacements counts the allocations that the plan stops before they ran and whose predecessor runs again
-// and holds the slot. The end of each one is a retry.
-func (p *plan) stoppedReplacements(g *cluster.TaskGroup) (n int) {
-	for a := range p.after.AllocsByJob(p.key) {
-		previous := p.after.Alloc(a.PreviousAllocation)
-		if a.TaskGroup == g.Name && a.ModifyIndex == p.index && a.ClientStatus == "pending" && opinion.Stopping(a) && previous != nil && runs(previous) {
-			n++
-		}
-	}
-	return n
 }
 
 // movesOn reports whether the plan stops a marked allocation that came back after its replacement. It places
