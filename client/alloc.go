@@ -72,10 +72,15 @@ func (a *allocRunner) touch() {
 
 // received initializes an allocation that the servers have placed.
 func (a *allocRunner) received() {
-	unrecorded := a.rec.Alloc.ServerTerminal() || a.rec.Alloc.ClientStatus != cluster.ClientPending
+	started := a.rec.Alloc.ClientStatus != cluster.ClientPending
+	message := "The client has received the task"
+	if started && !a.rec.Alloc.ServerTerminal() {
+		message = "The client has no record of the earlier start of the task, which starts again with an empty disk"
+		a.core.options.Logger.Warn("the client has no record of an allocation that has started before; it starts again with an empty disk", "alloc", a.id(), "status", a.rec.Alloc.ClientStatus)
+	}
 	for _, t := range a.tasks {
-		t.rec.Unrecorded = unrecorded
-		t.event("Received", "The client has received the task")
+		t.rec.Unrecorded = started || a.rec.Alloc.ServerTerminal()
+		t.event("Received", message)
 	}
 	a.in.begin()
 	a.touch()

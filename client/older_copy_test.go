@@ -101,6 +101,8 @@ func TestOlderCopy_forgottenAllocation(t *testing.T) {
 	rollBack()
 	reaches(n, "a", cluster.ClientRunning, time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
+	n.run(time.Minute)
+	must.StrContains(t, n.messages("a", "web"), "starts again with an empty disk", must.Sprint("bug: nothing showed it"))
 }
 
 // The client restarts before the servers accept the repeated end. It keeps the record meanwhile: without it the task
