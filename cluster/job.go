@@ -64,7 +64,7 @@ type Job struct {
 
 	CreateIndex uint64
 	ModifyIndex uint64
-	// JobModifyIndex moves with registrations alone.
+	// JobModifyIndex moves with registrations, and from cluster version 9 on with stops.
 	JobModifyIndex uint64
 }
 

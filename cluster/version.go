@@ -75,6 +75,10 @@ const VersionOfAllNodePools Version = 9
 // VersionOfPorts is the first cluster version in which the scheduler gives ports of nodes to allocations.
 const VersionOfPorts Version = 9
 
+// VersionOfStopIndex is the first cluster version in which a stop moves the JobModifyIndex of its job. So a change
+// of the job that was decided before the stop does not start it again.
+const VersionOfStopIndex Version = 9
+
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)
 

@@ -60,6 +60,9 @@ func (t *Txn) DeleteJob(k cluster.JobKey, purge bool) error {
 	after := before.Copy()
 	after.Stop = true
 	after.ModifyIndex = t.rows.written.index
+	if versionIn(t.rows.tables) >= cluster.VersionOfStopIndex {
+		after.JobModifyIndex = t.rows.written.index
+	}
 	t.rows.putJob(before, after)
 	return nil
 }

@@ -36,6 +36,16 @@ func TestVersionsOfAJob(t *testing.T) {
 	must.Eq(t, 3, stopped.ModifyIndex)
 }
 
+// Bug: a request to scale a job that was decided before a stop started the job again.
+func TestJob_changeDecidedBeforeAStop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfStopIndex) })
+	before := w.job(serviceJob("web", 3))
+	w.write(func(x *statestore.Txn) { must.NoError(t, x.DeleteJob(before.Key(), false)) })
+	must.ErrorIs(t, w.snap().Job(before.Key()).CheckModifyIndex(before.JobModifyIndex), cluster.ErrModifyIndex)
+}
+
 func TestEqualJobIDsInTwoNamespacesAreTwoJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
