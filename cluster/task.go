@@ -347,12 +347,13 @@ func (g *TaskGroup) RequestsDevices() bool {
 }
 
 // isSignal reports whether a kill signal may have the name: it is one of those of Linux.
-func isSignal(name string) bool {
-	switch name {
-	case "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGIOT",
+func isSignal(name string) bool { return slices.Contains(Signals(), name) }
+
+// Signals returns the names of the signals that a job may name.
+func Signals() []string {
+	return []string{
+		"SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGIOT",
 		"SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGSEGV", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP",
-		"SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGXCPU", "SIGXFSZ":
-		return true
+		"SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGXCPU", "SIGXFSZ",
 	}
-	return false
 }

@@ -205,6 +205,7 @@ func jobOf(q *request, w *wire.Job) (*cluster.Job, error) {
 	if err := limits.Numbers(w); err != nil {
 		return refuse(err.Error())
 	}
+	w.InRegion(q.options.Region)
 	job, err := w.Job()
 	if err == nil {
 		err = job.Validate()

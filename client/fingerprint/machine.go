@@ -46,7 +46,8 @@ func Take(o Options) (*Machine, error) {
 	m.set("cpu.arch", runtime.GOARCH)
 	m.host()
 	m.system(filepath.Join(o.Root, "etc/os-release"))
-	m.processors(filepath.Join(o.Root, "proc/cpuinfo"))
+	m.set("os.signals", strings.Join(cluster.Signals(), ","))
+	m.processors(o.Root)
 	if err := m.memory(filepath.Join(o.Root, "proc/meminfo")); err != nil {
 		return nil, err
 	}
@@ -72,6 +73,16 @@ func (m *Machine) host() {
 		m.set("kernel.arch", text(u.Machine[:]))
 		m.set("unique.hostname", text(u.Nodename[:]))
 	}
+	m.set("kernel.landlock", landlock())
+}
+
+// landlock returns the version of Landlock that the kernel supports, such as "v3", or "unavailable".
+func landlock() string {
+	version, _, err := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if err != 0 {
+		return "unavailable"
+	}
+	return "v" + strconv.FormatUint(uint64(version), 10)
 }
 
 func text(b []byte) string {
@@ -100,23 +111,39 @@ func (m *Machine) system(path string) {
 }
 
 // processors counts those that this process may use.
-func (m *Machine) processors(path string) {
-	cores := runtime.NumCPU()
-	m.Resources.CPU = int64(cores) * 1000
-	m.set("cpu.numcores", strconv.Itoa(cores))
-	m.set("cpu.totalcompute", strconv.FormatInt(m.Resources.CPU, 10))
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return
-	}
-	if model, found := field(content, "model name"); found {
+func (m *Machine) processors(root string) {
+	cores := strconv.Itoa(runtime.NumCPU())
+	m.Resources.CPU = int64(runtime.NumCPU()) * 1000
+	m.set("cpu.numcores", cores)
+	m.set("cpu.reservablecores", cores)
+	content, err := os.ReadFile(filepath.Join(root, "proc/cpuinfo"))
+	if err == nil {
+		model, _ := field(content, "model name")
 		m.set("cpu.modelname", model)
 	}
-	if mhz, found := field(content, "cpu MHz"); found {
-		if f, err := strconv.ParseFloat(mhz, 64); err == nil {
-			m.set("cpu.frequency", strconv.Itoa(int(f)))
+	if mhz := frequency(root, content); mhz > 0 {
+		m.set("cpu.frequency", strconv.Itoa(int(mhz)))
+	}
+}
+
+// frequency returns the base frequency of the first processor in MHz, otherwise its largest one, otherwise the present
+// one. It returns zero if the kernel reports none.
+func frequency(root string, cpuinfo []byte) float64 {
+	for _, name := range []string{"base_frequency", "cpuinfo_max_freq"} {
+		content, err := os.ReadFile(filepath.Join(root, "sys/devices/system/cpu/cpu0/cpufreq", name))
+		if err != nil {
+			continue
+		}
+		if khz, err := strconv.ParseFloat(string(bytes.TrimSpace(content)), 64); err == nil && khz > 0 {
+			return khz / 1000
 		}
 	}
+	text, _ := field(cpuinfo, "cpu MHz")
+	mhz, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+	return mhz
 }
 
 func (m *Machine) memory(path string) error {

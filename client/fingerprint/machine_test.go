@@ -4,8 +4,10 @@ package fingerprint_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -40,11 +42,13 @@ func TestTake(t *testing.T) {
 	for name, expected := range map[string]string{
 		"cpu.arch": runtime.GOARCH, "cpu.modelname": "A CPU: fast", "cpu.frequency": "2399", "cpu.numcores": strconv.Itoa(runtime.NumCPU()),
 		"memory.totalbytes": "2147491840", "os.name": "debian", "os.version": "13", "kernel.name": "linux",
+		"cpu.reservablecores": strconv.Itoa(runtime.NumCPU()), "os.signals": strings.Join(cluster.Signals(), ","),
 		"unique.hostname": hostname, "nodedrain.version": "v1.2.3", "unique.storage.volume": root,
 	} {
 		must.Eq(t, expected, m.Attributes[name], must.Sprint(name))
 	}
-	must.MapContainsKeys(t, m.Attributes, []string{"kernel.version", "kernel.arch", "unique.storage.bytestotal", "unique.storage.bytesfree", "cpu.totalcompute"})
+	must.MapContainsKeys(t, m.Attributes, []string{"kernel.version", "kernel.arch", "unique.storage.bytestotal", "unique.storage.bytesfree"})
+	must.RegexMatch(t, regexp.MustCompile(`^(v[1-9][0-9]*|unavailable)$`), m.Attributes["kernel.landlock"])
 	must.Eq(t, int64(runtime.NumCPU())*1000, m.Resources.CPU)
 	must.Eq(t, 2048, m.Resources.MemoryMB)
 	must.Positive(t, m.Resources.DiskMB)
@@ -56,6 +60,26 @@ func TestTake(t *testing.T) {
 	must.Eq(t, fingerprint.Network{Device: "lo", IP: "127.0.0.1"}, m.Network)
 	_, err = fingerprint.Take(fingerprint.Options{Root: root, DataDir: root, Interface: "none0"})
 	must.ErrorContains(t, err, `the network interface "none0"`)
+}
+
+// The present frequency of a processor changes all the time, so it counts only if the kernel reports no other. Processors
+// of arm64 have none in /proc/cpuinfo.
+func TestTake_frequency(t *testing.T) {
+	t.Parallel()
+	const folder = "sys/devices/system/cpu/cpu0/cpufreq/"
+	base, largest, present := folder+"base_frequency", folder+"cpuinfo_max_freq", "proc/cpuinfo"
+	for expected, files := range map[string]map[string]string{
+		"2100": {base: "2100000\n", largest: "3900000\n", present: "cpu MHz : 1200.5\n"},
+		"3900": {base: "no number", largest: "3900000\n"},
+		"1200": {present: "cpu MHz : 1200.5\n"},
+		"":     {present: "cpu MHz : fast\n"},
+	} {
+		files["proc/meminfo"] = "MemTotal: 1024 kB\n"
+		root := machine(t, files)
+		m, err := fingerprint.Take(fingerprint.Options{Root: root, DataDir: root})
+		must.NoError(t, err)
+		must.Eq(t, expected, m.Attributes["cpu.frequency"])
+	}
 }
 
 // A fact that cannot be read is left out, a capacity that cannot be read is an error.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,6 +28,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/client/watchdog"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/variables"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/socket"
@@ -323,8 +325,12 @@ func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cg
 			*amount.to = amount.from
 		}
 	}
+	n.Attributes["cpu.totalcompute"] = strconv.FormatInt(n.Resources.CPU, 10)
+	n.Attributes["cpu.usablecompute"] = strconv.FormatInt(max(0, n.Resources.CPU-n.Reserved.CPU), 10)
 	if kind := groups.Kind(); kind != "none" {
 		n.Attributes["unique.cgroup.version"] = kind
+		n.Attributes["os.cgroups.version"] = strings.TrimPrefix(kind, "v")
+		n.Attributes[variables.ParentCgroup] = groups.Parent()
 	}
 	if _, is := servers.(VolumeServers); is {
 		// Also while no storage plugin answers: volumes may be mounted, and the servers use these

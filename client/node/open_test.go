@@ -18,7 +18,7 @@ func TestDescribe_limitsForVolumes(t *testing.T) {
 	t.Parallel()
 	c := &config.Config{Limits: config.Limits{HoldLimit: 7 * time.Minute}}
 	limits := func(s Servers) (before, without [2]time.Duration) {
-		o := newContact(describe(c, identity{ID: "n1"}, new(fingerprint.Machine), cgroup.Hierarchies{}, s), s, quiet())
+		o := newContact(describe(c, identity{ID: "n1"}, &fingerprint.Machine{Attributes: map[string]string{}}, cgroup.Hierarchies{}, s), s, quiet())
 		read := func() [2]time.Duration { return [...]time.Duration{o.newest().VolumeAllowance, o.newest().HoldLimit} }
 		before = read()
 		o.publishStorage([]*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginNode, Healthy: true}})
@@ -32,4 +32,23 @@ func TestDescribe_limitsForVolumes(t *testing.T) {
 	must.Eq(t, expected, without)
 	before, _ = limits(new(scripted)) // it gives no claims
 	must.Eq(t, [2]time.Duration{}, before)
+}
+
+// The attributes of the compute follow the configuration, as the capacity does, and those of control groups follow what
+// the client uses.
+func TestDescribe_attributes(t *testing.T) {
+	t.Parallel()
+	groups, err := cgroup.Find("/")
+	must.NoError(t, err)
+	c := &config.Config{Resources: cluster.Resources{CPU: 3000}, Reserved: cluster.Resources{CPU: 500}}
+	m := &fingerprint.Machine{Attributes: map[string]string{"kernel.name": "linux"}, Resources: cluster.Resources{CPU: 8000}}
+	n := describe(c, identity{ID: "n1"}, m, groups, new(httpServers))
+	expected := map[string]string{"kernel.name": "linux", "cpu.totalcompute": "3000", "cpu.usablecompute": "2500"}
+	switch groups.Kind() {
+	case "v1":
+		expected["unique.cgroup.version"], expected["os.cgroups.version"], expected["unique.cgroup.parent"] = "v1", "1", "/nomad"
+	case "v2":
+		expected["unique.cgroup.version"], expected["os.cgroups.version"], expected["unique.cgroup.parent"] = "v2", "2", "nomad.slice"
+	}
+	must.Eq(t, expected, n.Attributes)
 }

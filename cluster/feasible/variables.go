@@ -66,6 +66,8 @@ func (t *taskTexts) add(text string, env map[string]string) {
 		_, ofJob := env[ofTask]
 		switch {
 		case ofJob, name == "node.region", variables.OfTask(t.job, t.group, t.task, ofTask):
+		case ofTask == "NOMAD_PARENT_CGROUP":
+			t.needed["attr."+variables.ParentCgroup] = true
 		case len(t.task.Devices) > 0 && !strings.Contains(ofTask, "."):
 		default:
 			t.needed[name] = true

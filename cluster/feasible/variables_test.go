@@ -23,6 +23,7 @@ func TestDemands_variables(t *testing.T) {
 		"${NOMAD_META_a_b}${NOMAD_META_A_B}":             "",
 		"${NOMAD_CPU_LIMIT}":                             "",
 		"${NOMAD_MEMORY_LIMIT}":                          "NOMAD_MEMORY_LIMIT",
+		"${NOMAD_PARENT_CGROUP}":                         "attr.unique.cgroup.parent",
 		"${attr.none}":                                   "attr.none",
 		"a ${ meta.none } ${attr.none}":                  "attr.none",
 		"${driver.docker}":                               "driver.docker",

@@ -6,8 +6,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
+// ParentCgroup is the attribute of a node with control groups that names the group above those of tasks. The client sets
+// NOMAD_PARENT_CGROUP to its value.
+const ParentCgroup = "unique.cgroup.parent"
+
 // OfTask reports whether the client sets a variable in the environment of a task, beside the variables of the
-// job and of devices.
+// job and of devices, and beside NOMAD_PARENT_CGROUP.
 func OfTask(j *cluster.Job, g *cluster.TaskGroup, t *cluster.Task, name string) bool {
 	switch name {
 	case "NOMAD_ALLOC_DIR", "NOMAD_TASK_DIR", "NOMAD_SECRETS_DIR", "NOMAD_ALLOC_ID", "NOMAD_SHORT_ALLOC_ID", "NOMAD_ALLOC_NAME", "NOMAD_ALLOC_INDEX",

@@ -2,7 +2,9 @@ package shortage
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
@@ -10,32 +12,101 @@ import (
 )
 
 // Unknown returns a warning for each variable that a task or a constraint of the job names and that no node
-// has now. Without nodes it returns none.
+// has now. Without nodes it returns none of these. Variables in meta have a warning too: nothing replaces them.
 func Unknown(s State, j *cluster.Job) (warnings []string) {
-	nodes := slices.Collect(s.Nodes())
-	unset := func(name string) bool {
-		return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { _, set := variables.OfNode(n, name); return set })
-	}
-	inConstraints := func(in string, constraints []cluster.Constraint) {
-		for _, c := range constraints {
-			name, is := cluster.Target(c.LTarget)
-			if is && c.Operand != cluster.OperandIsNotSet && c.Operand != cluster.OperandNotEqual && unset(name) {
-				warnings = append(warnings, fmt.Sprintf("%s: constraint %q: no node has %s now, so no node can run its tasks", in, c, c.LTarget))
-			}
-		}
-	}
-	inConstraints("job", j.Constraints)
+	u := unknown{nodes: slices.Collect(s.Nodes())}
+	u.constraints("job", j.Constraints)
+	u.meta("job", j.Meta)
 	for _, g := range j.TaskGroups {
 		in := fmt.Sprintf("group %q", g.Name)
-		inConstraints(in, g.Constraints)
+		u.constraints(in, g.Constraints)
+		u.meta(in, g.Meta)
 		for _, t := range g.Tasks {
-			inConstraints(fmt.Sprintf("%s: task %q", in, t.Name), t.Constraints)
+			inTask := fmt.Sprintf("%s: task %q", in, t.Name)
+			u.constraints(inTask, t.Constraints)
+			u.meta(inTask, t.Meta)
+			for i := range t.Devices {
+				u.devices(inTask, &t.Devices[i])
+			}
 		}
 		for _, name := range feasible.Variables(j, g) {
-			if unset(name) {
-				warnings = append(warnings, fmt.Sprintf("%s: no node has the variable ${%s} now, so no node can run its tasks", in, name))
+			if u.unset(name) {
+				u.warn("%s: no node has the variable ${%s} now, so no node can run its tasks", in, name)
 			}
 		}
 	}
-	return warnings
+	return u.warnings
+}
+
+type unknown struct {
+	nodes    []*cluster.Node
+	warnings []string
+}
+
+func (u *unknown) warn(format string, args ...any) {
+	u.warnings = append(u.warnings, fmt.Sprintf(format, args...))
+}
+
+func (u *unknown) unset(name string) bool {
+	return len(u.nodes) > 0 && !slices.ContainsFunc(u.nodes, func(n *cluster.Node) bool { _, set := variables.OfNode(n, name); return set })
+}
+
+// targets returns the facts without which the constraint never holds.
+func targets(c cluster.Constraint) (names []string) {
+	sides := []string{c.LTarget, c.RTarget}
+	switch c.Operand {
+	case cluster.OperandIsNotSet, cluster.OperandNotEqual:
+		return nil
+	case cluster.OperandIsSet:
+		sides = sides[:1]
+	}
+	for _, side := range sides {
+		if name, is := cluster.Target(side); is {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (u *unknown) constraints(in string, constraints []cluster.Constraint) {
+	for _, c := range constraints {
+		for _, name := range targets(c) {
+			if u.unset(name) {
+				u.warn("%s: constraint %q: no node has ${%s} now, so no node can run its tasks", in, c, name)
+			}
+		}
+	}
+}
+
+// devices warns of attributes that no device with the name of the request has.
+func (u *unknown) devices(in string, r *cluster.DeviceRequest) {
+	check := func(what, effect string, c cluster.Constraint) {
+		for _, name := range targets(c) {
+			attribute, is := strings.CutPrefix(name, "device.attr.")
+			if is && len(u.nodes) > 0 && !slices.ContainsFunc(u.nodes, func(n *cluster.Node) bool { return hasAttribute(n, r, attribute) }) {
+				u.warn("%s: device %q: %s %q: no such device has ${%s} now, so %s", in, r.Name, what, c, name, effect)
+			}
+		}
+	}
+	for _, c := range r.Constraints {
+		check("constraint", "no node can run its tasks", c)
+	}
+	for _, a := range r.Affinities {
+		check("affinity", "it has no effect", a.Constraint)
+	}
+}
+
+func hasAttribute(n *cluster.Node, r *cluster.DeviceRequest, name string) bool {
+	return slices.ContainsFunc(n.Devices, func(g *cluster.DeviceGroup) bool {
+		_, has := g.Attributes[name]
+		return has && r.Matches(g.Kind)
+	})
+}
+
+func (u *unknown) meta(in string, meta map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		if names := variables.Names(meta[key]); len(names) > 0 {
+			u.warn("%s: meta %q: ${%s} stays as it is: variables in meta are not replaced", in, key, names[0])
+		}
+	}
 }

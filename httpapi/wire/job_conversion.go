@@ -52,6 +52,32 @@ func (w *Job) Job() (*cluster.Job, error) {
 	return j, nil
 }
 
+// InRegion replaces ${node.region} in constraints by the region of the servers, in which all nodes are. The state has no
+// regions.
+func (w *Job) InRegion(region string) {
+	replace := func(constraints []Constraint) {
+		for i := range constraints {
+			for _, side := range []*string{&constraints[i].LTarget, &constraints[i].RTarget} {
+				if *side == "${node.region}" {
+					*side = region
+				}
+			}
+		}
+	}
+	replace(w.Constraints)
+	for _, g := range w.TaskGroups {
+		if g == nil {
+			continue
+		}
+		replace(g.Constraints)
+		for _, t := range g.Tasks {
+			if t != nil {
+				replace(t.Constraints)
+			}
+		}
+	}
+}
+
 // anywhere is the list of datacenters, empty if it names all.
 func anywhere(datacenters []string) []string {
 	if slices.Contains(datacenters, "*") {

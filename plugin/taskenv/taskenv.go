@@ -8,6 +8,7 @@
 //	NOMAD_TASK_NAME, NOMAD_GROUP_NAME, NOMAD_JOB_ID, NOMAD_JOB_NAME
 //	NOMAD_NAMESPACE, NOMAD_DC, NOMAD_REGION
 //	NOMAD_CPU_LIMIT, NOMAD_MEMORY_LIMIT                    if the task has a limit
+//	NOMAD_PARENT_CGROUP                                    if the node has control groups
 //	CSI_ENDPOINT                                           of a storage plugin
 //	NOMAD_PORT_<label>, NOMAD_IP_<label>, NOMAD_ADDR_<label>
 //	                                                       of ports of the group and of the task itself
@@ -116,6 +117,7 @@ func New(s Source) (*Env, error) {
 	e.set("NOMAD_REGION", s.Region)
 	if s.Node != nil {
 		e.set("NOMAD_DC", s.Node.Datacenter)
+		e.set("NOMAD_PARENT_CGROUP", s.Node.Attributes[variables.ParentCgroup])
 	}
 	e.addAlloc(s.Alloc, s.Group)
 	e.addPorts(s.Alloc, s.Task)

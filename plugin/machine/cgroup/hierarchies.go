@@ -75,6 +75,17 @@ const (
 	parent  = "nomad"
 )
 
+// Parent returns the group that contains those of tasks, from the mount point, or the empty string.
+func (h Hierarchies) Parent() string {
+	switch h.Kind() {
+	case "v2":
+		return slice
+	case "v1":
+		return "/" + parent
+	}
+	return ""
+}
+
 // Open returns the group of a name without creating it. It may have no folders. The name is one
 // path element of at most 200 bytes; released plugins expect ALLOC.TASK.
 func (h Hierarchies) Open(name string) (*Group, error) {
