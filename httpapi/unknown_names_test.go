@@ -102,3 +102,28 @@ func TestReferenceClient_constraintOnRegion(t *testing.T) {
 	plan := result.Read(jobs.Plan(newJob(1, 100).Constrain(api.NewConstraint("${node.region}", "=", "us")), true, nil)).OK(t)
 	must.Eq(t, map[string]int{"eu = us": 1}, plan.FailedTGAllocs["web"].ConstraintFiltered)
 }
+
+// No request gets devices of two models. Bug: a job that only two models of a node would fulfil together waited, and
+// its reason claimed that the devices are missing.
+func TestReferenceClient_devicesOfSeveralModels(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2)
+	n := w.State().Node(nodeID(1)).Copy()
+	other := gpus("c")
+	other.Kind.Name = "H100"
+	n.Devices = []*cluster.DeviceGroup{gpus("a", "b"), other}
+	w.must(&shims.NodeRegister{At: w.Now(), Node: n})
+	jobs := w.client().Jobs()
+	job := gpuJob(3)
+	job.TaskGroups[0].Tasks[0].Resources.Devices[0].Constraints = nil
+	const reason = "missing devices: 3 nvidia/gpu of one model"
+	plan := result.Read(jobs.Plan(job, false, nil)).OK(t)
+	must.Eq(t, map[string]int{reason: 1, "missing devices: 3 nvidia/gpu": 1}, plan.FailedTGAllocs["web"].ConstraintFiltered)
+	must.EqOp(t, `group "web": no node can run its tasks now: `+reason+`: a request gets devices of one model`, plan.Warnings)
+	must.EqOp(t, plan.Warnings, result.Read(jobs.Register(job, nil)).OK(t).Warnings)
+
+	*job.TaskGroups[0].Tasks[0].Resources.Devices[0].Count = 4 // more than the node has of both
+	must.EqOp(t, "", result.Read(jobs.Register(job, nil)).OK(t).Warnings)
+	*job.TaskGroups[0].Tasks[0].Resources.Devices[0].Count = 2
+	must.EqOp(t, "", result.Read(jobs.Register(job, nil)).OK(t).Warnings)
+}

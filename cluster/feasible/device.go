@@ -14,6 +14,10 @@ import (
 // in use or not. The requests that it cannot fulfil follow.
 const MissingDevices = "missing devices"
 
+// OfOneModel follows a request in this reason if devices of several models would fulfil it together. A request gets
+// devices of one model: their plugin prepares them in one call, and sets one variable for all.
+const OfOneModel = " of one model"
+
 // Devices are what the tasks of a group request of the devices of a node.
 type Devices struct{ requests []*request }
 
@@ -63,10 +67,16 @@ func (d Devices) Any() bool { return len(d.requests) > 0 }
 func (d Devices) Missing(n *cluster.Node) string {
 	var missing []string
 	for _, r := range d.requests {
-		enough := slices.ContainsFunc(n.Devices, func(g *cluster.DeviceGroup) bool {
-			return len(r.fit(g).order) >= r.Count
-		})
-		if text := fmt.Sprintf("%d %s", r.Count, r.Name); !enough && !slices.Contains(missing, text) {
+		most, sum := 0, 0
+		for _, g := range n.Devices {
+			fitting := len(r.fit(g).order)
+			most, sum = max(most, fitting), sum+fitting
+		}
+		text := fmt.Sprintf("%d %s", r.Count, r.Name)
+		if sum >= r.Count {
+			text += OfOneModel
+		}
+		if most < r.Count && !slices.Contains(missing, text) {
 			missing = append(missing, text)
 		}
 	}

@@ -222,6 +222,16 @@ func TestMissing_NamesTheRequests(t *testing.T) {
 	must.Eq(t, "missing devices: 2 gpu, 1 intel/fpga", feasible.Of(&cluster.Job{}).Group(g).Refusal(with(sick)))
 	must.Eq(t, "", feasible.Of(&cluster.Job{}).Group(g).Unsatisfied(with(sick)))
 	must.Eq(t, "", demandsOf(requesting(cluster.DeviceRequest{Name: "gpu", Count: 1})).Missing(with(sick)), must.Sprint("it may become healthy"))
+
+	n := with(devices(a100(), "a", "b"), devices(mi50(), "c"))
+	for want, r := range map[string]cluster.DeviceRequest{
+		"missing devices: 3 gpu of one model": {Name: "gpu", Count: 3},
+		"missing devices: 4 gpu":              {Name: "gpu", Count: 4},
+		"missing devices: 2 amd/gpu":          {Name: "amd/gpu", Count: 2},
+		"missing devices: 2 gpu of one model": {Name: "gpu", Count: 2, Constraints: []cluster.Constraint{is("${device.ids}", "set_contains", "b,c")}},
+	} {
+		must.Eq(t, want, demandsOf(requesting(r)).Missing(n))
+	}
 }
 
 func TestShort(t *testing.T) {

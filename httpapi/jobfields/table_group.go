@@ -79,7 +79,7 @@ func taskFields() []Field {
 	}, networks(need+"."), []Field{
 		block(device).named("device"),
 		kept(device + ".Name").named(""),
-		kept(device + ".Count"),
+		kept(device + ".Count").remark("of one model: a request gets no devices of two models"),
 	}, constraints(device+"."), []Field{
 		block(device + ".Affinities[]").named("affinity"),
 		kept(device + ".Affinities[].LTarget").named("attribute"),

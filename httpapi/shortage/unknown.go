@@ -12,7 +12,8 @@ import (
 )
 
 // Unknown returns a warning for each variable that a task or a constraint of the job names and that no node
-// has now. Without nodes it returns none of these. Variables in meta have a warning too: nothing replaces them.
+// has now, and for requests for devices of one model of which each node has too few. Without nodes it returns none of
+// these. Variables in meta have a warning too: nothing replaces them.
 func Unknown(s State, j *cluster.Job) (warnings []string) {
 	u := unknown{nodes: slices.Collect(s.Nodes())}
 	u.constraints("job", j.Constraints)
@@ -34,6 +35,7 @@ func Unknown(s State, j *cluster.Job) (warnings []string) {
 				u.warn("%s: no node has the variable ${%s} now, so no node can run its tasks", in, name)
 			}
 		}
+		u.models(in, feasible.Of(j).Group(g).Devices())
 	}
 	return u.warnings
 }
@@ -93,6 +95,23 @@ func (u *unknown) devices(in string, r *cluster.DeviceRequest) {
 	}
 	for _, a := range r.Affinities {
 		check("affinity", "it has no effect", a.Constraint)
+	}
+}
+
+// models warns of requests that only devices of several models together would fulfil.
+func (u *unknown) models(in string, d feasible.Devices) {
+	several := ""
+	for _, n := range u.nodes {
+		why := d.Missing(n)
+		if why == "" {
+			return
+		}
+		if strings.Contains(why, feasible.OfOneModel) {
+			several = why
+		}
+	}
+	if several != "" {
+		u.warn("%s: no node can run its tasks now: %s: a request gets devices of one model", in, several)
 	}
 }
 
