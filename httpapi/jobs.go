@@ -370,8 +370,9 @@ func listJobVersions(q *request) error {
 	if err != nil {
 		return err
 	}
-	if values := q.URL.Query(); values.Get("diff_version") != "" || values.Get("diff_tag") != "" {
-		return failure.New(http.StatusNotImplemented, "this server compares each version of a job with the one before it only: omit diff_version and diff_tag")
+	base, err := diffBase(q.URL.Query())
+	if err != nil {
+		return err
 	}
 	return q.read(func(s State) found {
 		j := s.Job(q.jobKey())
@@ -382,15 +383,37 @@ func listJobVersions(q *request) error {
 		return found{index: sum.index, rows: sum.rows, body: func() (any, error) {
 			answer := wire.JobVersions{Index: max(1, j.ModifyIndex), KnownLeader: q.backend.Peers.Leader() != ""}
 			known := versions(s, j)
+			var to *cluster.Job
+			if diffs && base != nil {
+				var err error
+				if to, err = versionOf(j, known, *base); err != nil {
+					return nil, err
+				}
+			}
 			for i, version := range known {
 				answer.Versions = append(answer.Versions, summarize(s, version).job(q.options.Region))
 				if diffs && i > 0 {
-					answer.Diffs = append(answer.Diffs, jobdiff.Of(version, known[i-1]))
+					newer := known[i-1].Copy()
+					newer.Canonicalize() // an older server may not have filled in a default of today
+					answer.Diffs = append(answer.Diffs, jobdiff.Of(cmp.Or(to, version), newer))
 				}
 			}
 			return answer, nil
 		}}
 	})
+}
+
+// versionOf returns the version with the number. The error names those that the servers have.
+func versionOf(j *cluster.Job, known []*cluster.Job, number uint64) (*cluster.Job, error) {
+	var numbers []string
+	for _, v := range known {
+		if v.Version == number {
+			return v, nil
+		}
+		numbers = append(numbers, strconv.FormatUint(v.Version, 10))
+	}
+	return nil, failure.Newf(http.StatusNotFound, "job %q has no version %d any more: the servers keep the current version and those of allocations (%s); register the older file again",
+		j.ID, number, strings.Join(numbers, ", "))
 }
 
 // versions returns the known versions of a job, newest first.
@@ -430,17 +453,11 @@ func revertJob(q *request) error {
 	case body.JobVersion == j.Version:
 		return failure.Bad("can't revert to current version: job %q has version %d", j.ID, j.Version)
 	}
-	known := versions(s, j)
-	i := slices.IndexFunc(known, func(v *cluster.Job) bool { return v.Version == body.JobVersion })
-	if i < 0 {
-		var numbers []string
-		for _, v := range known {
-			numbers = append(numbers, strconv.FormatUint(v.Version, 10))
-		}
-		return failure.Newf(http.StatusNotFound, "job %q has no version %d any more: the servers keep the current version and those of allocations (%s); register the older file again",
-			j.ID, body.JobVersion, strings.Join(numbers, ", "))
+	prior, err := versionOf(j, versions(s, j), body.JobVersion)
+	if err != nil {
+		return err
 	}
-	next := known[i].Copy()
+	next := prior.Copy()
 	next.Stop = false
 	if err := poolExists(q, next); err != nil {
 		return err

@@ -88,6 +88,22 @@ func flag(values url.Values, name string) (bool, error) {
 	return set, nil
 }
 
+// diffBase returns the version with which a request compares all versions, or nil for the one before each.
+func diffBase(values url.Values) (version *uint64, err error) {
+	if values.Get("diff_tag") != "" {
+		return nil, failure.New(http.StatusNotImplemented, "versions of jobs have no tags: use diff_version")
+	}
+	text := values.Get("diff_version")
+	if text == "" {
+		return nil, nil
+	}
+	number, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, failure.Bad("diff_version is not a version: %s", failure.Quoted(text))
+	}
+	return &number, nil
+}
+
 // maxIdempotencyToken bounds the key that a drain stores, in bytes.
 const maxIdempotencyToken = 256
 

@@ -250,6 +250,9 @@ func notImplemented(r *http.Request) string {
 	if strings.HasSuffix(r.URL.Path, "/dispatch") || strings.HasSuffix(r.URL.Path, "/periodic/force") {
 		why = "parameterized and periodic jobs are not supported"
 	}
+	if strings.HasPrefix(r.URL.Path, "/v1/job/") && strings.HasSuffix(r.URL.Path, "/tag") {
+		why = "versions of jobs have no tags"
+	}
 	return fmt.Sprintf("%s %s is not implemented: %s", r.Method, r.URL.Path, why)
 }
 
