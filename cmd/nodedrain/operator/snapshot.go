@@ -236,6 +236,7 @@ func (c *contents) write(out io.Writer, now time.Time) {
 	var f cli.Facts
 	f.Add("File", c.name)
 	f.Add("Size", fmt.Sprintf("%d bytes", c.size))
+	f.Add("Checksums", "verified")
 	f.Add("Saved", c.meta.Time.UTC().Format(time.RFC3339))
 	f.Add("Saved by", c.meta.Server)
 	f.Add("Cluster", c.meta.Cluster)
@@ -252,6 +253,8 @@ func (c *contents) write(out io.Writer, now time.Time) {
 	f.Add("Jobs", fmt.Sprint(count(c.state.Jobs())))
 	f.Add("Allocations", fmt.Sprintf("%d, %d of them ended", allocs, ended))
 	f.Add("Evaluations", fmt.Sprint(count(c.state.Evals())))
+	f.Add("Volumes", fmt.Sprint(count(c.state.Volumes())))
+	f.Add("Claims", fmt.Sprint(count(c.state.WorkView().Claims())))
 	f.Add("Ended drains", fmt.Sprint(count(c.state.Drains())))
 	f.Add("Running drains", fmt.Sprint(count(c.state.DrainingNodes())))
 	f.Write(out)
