@@ -165,12 +165,8 @@ func readAlloc(q *request) error {
 // stopAlloc answers PUT /v1/allocation/{id}/stop: the allocation stops and is replaced. It ignores the
 // body.
 func stopAlloc(q *request) error {
-	skip, err := flag(q.URL.Query(), "no_shutdown_delay")
-	switch {
-	case err != nil:
+	if err := keepsDelays(q.URL.Query()); err != nil {
 		return err
-	case skip:
-		return failure.Bad("no_shutdown_delay is not supported: the tasks get the shutdown delays of their job")
 	}
 	done, err := q.backend.Writer.StopAlloc(q.Context(), cluster.AllocID(q.PathValue("id")))
 	if err != nil {

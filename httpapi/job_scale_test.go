@@ -137,6 +137,8 @@ func TestReferenceClient_EvalPriority(t *testing.T) {
 		id := result.Read(jobs.DeregisterOpts("web", &api.DeregisterOptions{Purge: purge, EvalPriority: 10}, nil)).OK(t)
 		must.Eq(t, 10, evalOf(id).Priority)
 	}
+	_, _, err := jobs.DeregisterOpts("web", &api.DeregisterOptions{NoShutdownDelay: true}, nil)
+	must.ErrorContains(t, err, "400 (no_shutdown_delay is not supported: the tasks get the shutdown delays of their job)")
 	for _, priority := range []int{-1, 101} {
 		_, _, err := jobs.RegisterOpts(newJob(1, 100), &api.RegisterOptions{EvalPriority: priority}, nil)
 		must.ErrorContains(t, err, "400 (the priority of an evaluation is 1 to 100")

@@ -317,6 +317,9 @@ func stopJob(q *request) error {
 	if err != nil {
 		return err
 	}
+	if err := keepsDelays(q.URL.Query()); err != nil {
+		return err
+	}
 	priority, err := 0, error(nil)
 	if text := q.URL.Query().Get("eval_priority"); text != "" {
 		if priority, err = strconv.Atoi(text); err != nil {

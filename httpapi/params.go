@@ -88,6 +88,15 @@ func flag(values url.Values, name string) (bool, error) {
 	return set, nil
 }
 
+// keepsDelays refuses a stop that skips the shutdown delays.
+func keepsDelays(values url.Values) error {
+	skip, err := flag(values, "no_shutdown_delay")
+	if err == nil && skip {
+		err = failure.Bad("no_shutdown_delay is not supported: the tasks get the shutdown delays of their job")
+	}
+	return err
+}
+
 // diffBase returns the version with which a request compares all versions, or nil for the one before each.
 func diffBase(values url.Values) (version *uint64, err error) {
 	if values.Get("diff_tag") != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
@@ -93,18 +94,21 @@ func TestClient_calls(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for want, call := range map[string]func(*client.Client) error{
-		"GET /v1/node/n/allocations":                 func(c *client.Client) error { _, _, err := c.NodeAllocations(ctx, "n", client.Query{}); return err },
-		"GET /v1/node/n/drain":                       func(c *client.Client) error { _, _, err := c.NodeDrain(ctx, "n", client.Query{}); return err },
-		"GET /v1/jobs":                               func(c *client.Client) error { _, _, err := c.Jobs(ctx, client.Query{}); return err },
-		"GET /v1/job/a%2Fb":                          func(c *client.Client) error { _, _, err := c.Job(ctx, "a/b", client.Query{}); return err },
-		"GET /v1/job/%2E%2E":                         func(c *client.Client) error { _, _, err := c.Job(ctx, "..", client.Query{}); return err },
-		"GET /v1/job/j/summary":                      func(c *client.Client) error { _, _, err := c.JobSummary(ctx, "j", client.Query{}); return err },
-		"GET /v1/job/j/allocations":                  func(c *client.Client) error { _, _, err := c.JobAllocations(ctx, "j", client.Query{}); return err },
-		"GET /v1/job/j/evaluations":                  func(c *client.Client) error { _, _, err := c.JobEvaluations(ctx, "j", client.Query{}); return err },
-		"PUT /v1/jobs":                               func(c *client.Client) error { _, _, err := c.RegisterJob(ctx, []byte("{}")); return err },
-		"PUT /v1/job/j/plan":                         func(c *client.Client) error { _, _, err := c.JobFile([]byte("{}")).Plan(ctx, "j"); return err },
-		"PUT /v1/validate/job":                       func(c *client.Client) error { _, _, err := c.JobFile([]byte("{}")).Validate(ctx); return err },
-		"DELETE /v1/job/j?purge=true":                func(c *client.Client) error { _, _, err := c.StopJob(ctx, "j", true); return err },
+		"GET /v1/node/n/allocations": func(c *client.Client) error { _, _, err := c.NodeAllocations(ctx, "n", client.Query{}); return err },
+		"GET /v1/node/n/drain":       func(c *client.Client) error { _, _, err := c.NodeDrain(ctx, "n", client.Query{}); return err },
+		"GET /v1/jobs":               func(c *client.Client) error { _, _, err := c.Jobs(ctx, client.Query{}); return err },
+		"GET /v1/job/a%2Fb":          func(c *client.Client) error { _, _, err := c.Job(ctx, "a/b", client.Query{}); return err },
+		"GET /v1/job/%2E%2E":         func(c *client.Client) error { _, _, err := c.Job(ctx, "..", client.Query{}); return err },
+		"GET /v1/job/j/summary":      func(c *client.Client) error { _, _, err := c.JobSummary(ctx, "j", client.Query{}); return err },
+		"GET /v1/job/j/allocations":  func(c *client.Client) error { _, _, err := c.JobAllocations(ctx, "j", client.Query{}); return err },
+		"GET /v1/job/j/evaluations":  func(c *client.Client) error { _, _, err := c.JobEvaluations(ctx, "j", client.Query{}); return err },
+		"PUT /v1/jobs":               func(c *client.Client) error { _, _, err := c.RegisterJob(ctx, []byte("{}")); return err },
+		"PUT /v1/job/j/plan":         func(c *client.Client) error { _, _, err := c.JobFile([]byte("{}")).Plan(ctx, "j"); return err },
+		"PUT /v1/validate/job":       func(c *client.Client) error { _, _, err := c.JobFile([]byte("{}")).Validate(ctx); return err },
+		"DELETE /v1/job/j?eval_priority=9&purge=true": func(c *client.Client) error {
+			_, _, err := c.StopJob(ctx, "j", cluster.JobStop{Purge: true, EvalPriority: 9})
+			return err
+		},
 		"GET /v1/allocations":                        func(c *client.Client) error { _, _, err := c.Allocations(ctx, client.Query{}); return err },
 		"GET /v1/allocation/a":                       func(c *client.Client) error { _, _, err := c.Allocation(ctx, "a", client.Query{}); return err },
 		"GET /v1/evaluations":                        func(c *client.Client) error { _, _, err := c.Evaluations(ctx, client.Query{}); return err },

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -59,11 +61,14 @@ func (f JobFile) Validate(ctx context.Context) (*wire.JobValidateResponse, Answe
 	return put[*wire.JobValidateResponse](ctx, f.client, "/v1/validate/job", f.body)
 }
 
-// StopJob stops a job. With purge it deletes the job, its evaluations and its ended allocations.
-func (c *Client) StopJob(ctx context.Context, id string, purge bool) (*wire.JobResponse, Answer, error) {
+// StopJob stops a job.
+func (c *Client) StopJob(ctx context.Context, id string, how cluster.JobStop) (*wire.JobResponse, Answer, error) {
 	values := url.Values{}
-	if purge {
+	if how.Purge {
 		values.Set("purge", "true")
+	}
+	if how.EvalPriority != 0 {
+		values.Set("eval_priority", strconv.Itoa(how.EvalPriority))
 	}
 	return call[*wire.JobResponse](ctx, c, http.MethodDelete, jobPath(id, ""), values, nil)
 }

@@ -3,12 +3,14 @@ package job
 import (
 	"fmt"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 )
 
 // Stop is "nodedrain job stop".
 func Stop() *cli.Command {
-	var purge, yes, detach bool
+	var yes, detach bool
+	var how cluster.JobStop
 	return &cli.Command{
 		Short: "Stop a job",
 		Description: `
@@ -18,7 +20,8 @@ func Stop() *cli.Command {
 `,
 		Args: "JOB", Connects: true,
 		Options: cli.Options{
-			cli.Flag(&purge, "purge", "Delete the job, and its evaluations and ended allocations."),
+			cli.Flag(&how.Purge, "purge", "Delete the job, and its evaluations and ended allocations."),
+			cli.Flag(&how.EvalPriority, "eval-priority N", "The priority of the evaluation, 1 to 100. Default: that of the job."),
 			cli.Flag(&detach, "detach", "Accepted for compatibility: the command never waits for the scheduler."),
 			cli.Flag(&yes, "yes", "Skip the confirmation when JOB is a prefix."),
 		},
@@ -32,11 +35,11 @@ func Stop() *cli.Command {
 					return err
 				}
 			}
-			written, _, err := c.API.StopJob(c.Ctx, job.ID, purge)
+			written, _, err := c.API.StopJob(c.Ctx, job.ID, how)
 			switch {
 			case err != nil:
 				return cli.Errorf("Error deregistering job: %v", err)
-			case purge:
+			case how.Purge:
 				fmt.Fprintf(c.Out, "Job %q deleted\n", job.ID)
 			default:
 				fmt.Fprintf(c.Out, "Job %q stopped: evaluation %s\n", job.ID, written.EvalID)
