@@ -15,6 +15,9 @@ import (
 type Task struct {
 	Name      string
 	Resources Resources
+	// MemoryMaxMB is the most memory that the task may use, in mebibytes, if the machine has more free than
+	// Resources.MemoryMB, which placements count. Zero is Resources.MemoryMB, and [NoMemoryLimit] is no limit.
+	MemoryMaxMB int64 `codec:",omitempty"`
 	// KillTimeout is how long the task may take to end after it was killed.
 	KillTimeout time.Duration
 	// ShutdownDelay is waited before the task is killed.
@@ -70,6 +73,9 @@ const (
 	MaxTaskEnvBytes = 1 << 20
 )
 
+// NoMemoryLimit is the [Task.MemoryMaxMB] of a task without a limit.
+const NoMemoryLimit = -1
+
 // LogConfig bounds the logs of a task: for each of stdout and stderr, MaxFiles files of
 // MaxFileSizeMB mebibytes.
 type LogConfig struct {
@@ -124,7 +130,7 @@ func (t *Task) Equal(o *Task) bool {
 	if t == nil || o == nil {
 		return t == o
 	}
-	return t.Name == o.Name && t.Resources == o.Resources && t.KillTimeout == o.KillTimeout &&
+	return t.Name == o.Name && t.Resources == o.Resources && t.MemoryMaxMB == o.MemoryMaxMB && t.KillTimeout == o.KillTimeout &&
 		t.ShutdownDelay == o.ShutdownDelay && t.StoragePlugin == o.StoragePlugin && t.Driver == o.Driver &&
 		bytes.Equal(t.Config, o.Config) && maps.Equal(t.Env, o.Env) && t.User == o.User &&
 		equalPointed(t.Lifecycle, o.Lifecycle) && t.Leader == o.Leader && t.KillSignal == o.KillSignal &&
@@ -166,6 +172,9 @@ func (t *Task) validate() error {
 	}
 	if t.KillSignal != "" && !isSignal(t.KillSignal) {
 		errs = append(errs, fmt.Errorf("Invalid kill signal %q: it must be a name such as SIGTERM", t.KillSignal))
+	}
+	if most := t.MemoryMaxMB; most < NoMemoryLimit || most > 0 && most < t.Resources.MemoryMB {
+		errs = append(errs, fmt.Errorf("MemoryMaxMB must be at least MemoryMB, which is %d, or %d for no limit, but found %d", t.Resources.MemoryMB, NoMemoryLimit, most))
 	}
 	errs = append(errs, checkConfig(t.Config), checkMap("Env", t.Env), checkMap("Meta", t.Meta),
 		checkConstraints(t.Constraints), t.RestartPolicy.validate(), t.validateDevices(), t.CSIPlugin.validate())
@@ -305,6 +314,8 @@ func (g *TaskGroup) neededVersion() Version {
 		return VersionOfPorts
 	case g.Reschedule != nil:
 		return VersionOfRescheduling
+	case g.usesLimits():
+		return VersionOfLimits
 	case g.Disconnect.NoReplace || g.Disconnect.KeepReplacement:
 		return VersionOfConfirmation
 	case g.usesVolumes():
@@ -333,7 +344,15 @@ func (t *Task) at(v Version) *Task {
 	if v < VersionOfPorts {
 		t.Ports = nil
 	}
+	if v < VersionOfLimits {
+		t.MemoryMaxMB = 0
+	}
 	return t
+}
+
+// usesLimits reports whether the group has a field of [VersionOfLimits].
+func (g *TaskGroup) usesLimits() bool {
+	return slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && t.MemoryMaxMB != 0 })
 }
 
 func (g *TaskGroup) usesDrivers() bool {

@@ -29,6 +29,8 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 			return cluster.VersionOfVolumes
 		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
 			return cluster.VersionOfConfirmation
+		case "MemoryMaxMB":
+			return cluster.VersionOfLimits
 		case "EndedAt":
 			return cluster.VersionOfRescheduling
 		}
@@ -55,7 +57,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 81, tagged)
+	must.MapLen(t, 83, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {
@@ -200,6 +202,17 @@ func TestJob_Validate_drivers(t *testing.T) {
 				}
 			},
 			task + "Env has at most 1000 entries but found 1001",
+		},
+		"less memory at most than at least": {
+			func(_ *cluster.Job, _ *cluster.TaskGroup, t *cluster.Task) {
+				t.Resources.MemoryMB, t.MemoryMaxMB = 300, 200
+			},
+			task + "MemoryMaxMB must be at least MemoryMB, which is 300, or -1 for no limit, but found 200",
+		},
+		"memory without a limit": {
+			func(_ *cluster.Job, _ *cluster.TaskGroup, t *cluster.Task) {
+				t.Resources.MemoryMB, t.MemoryMaxMB = 300, -1
+			}, "",
 		},
 		"no logs": {
 			func(_ *cluster.Job, _ *cluster.TaskGroup, t *cluster.Task) { t.LogConfig.MaxFiles = 0 },

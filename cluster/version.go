@@ -30,7 +30,7 @@ import (
 //	9  the moves of the data of ephemeral disks. What identifies the history of a state. The update
 //	   block of a group, and rollouts of new versions. Jobs that may run in every node pool. Ports of
 //	   groups, tasks and allocations, and the networks of nodes. When an allocation ended by itself,
-//	   and the policy by which it is replaced
+//	   and the policy by which it is replaced. The most memory of a task
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -78,6 +78,9 @@ const VersionOfPorts Version = 9
 // VersionOfStopIndex is the first cluster version in which a stop moves the JobModifyIndex of its job. So a change
 // of the job that was decided before the stop does not start it again.
 const VersionOfStopIndex Version = 9
+
+// VersionOfLimits is the first cluster version with memory_max.
+const VersionOfLimits Version = 9
 
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/freshmachine"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/tasklog/keeper"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/mock"
@@ -404,7 +405,7 @@ func TestNode_processWithoutARecord(t *testing.T) {
 // sleeper starts a process in the control group of a task. Without control groups it skips the test.
 func (w *world) sleeper(alloc cluster.AllocID, task string) (*cgroup.Group, *exec.Cmd) {
 	w.Helper()
-	path, err := w.node.shell.tasks.createGroup(alloc, &cluster.Task{Name: task})
+	path, err := w.node.shell.tasks.createGroup(alloc, task, driver.Resources{})
 	if err != nil || path == "" {
 		w.stop()
 		w.Skip("!!! NOT RUN: it creates control groups, and this user can make none")

@@ -72,8 +72,8 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	if err := t.storage.prepare(alloc.ID, task); err != nil {
 		return fail(driver.Recoverable, fmt.Errorf("the socket of the storage plugin: %w", err))
 	}
-	cgroupPath, err := t.createGroup(alloc.ID, task)
-	if err != nil {
+	resources := resourcesOf(alloc, group, task)
+	if resources.Cgroup, err = t.createGroup(alloc.ID, task.Name, resources); err != nil {
 		return fail(driver.Recoverable, err)
 	}
 	if err := t.mayStart(alloc); err != nil {
@@ -87,16 +87,16 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 	return d.Start(ctx, &driver.TaskConfig{
 		ID: ref.ID, Name: allocdir.TaskFolder(task.Name), Config: config, User: user,
 		Env: env.Map(), DeviceEnv: reserved.Env, Mounts: reserved.Mounts, Devices: reserved.Devices,
-		Resources: resourcesOf(alloc, group, task, cgroupPath),
+		Resources: resources,
 		AllocDir:  t.dirs.Alloc(string(alloc.ID)), StdoutPath: paths.stdout, StderrPath: paths.stderr,
 		AllocID: string(alloc.ID), GroupName: alloc.TaskGroup, JobName: string(alloc.JobID), JobID: string(alloc.JobID),
 		Namespace: string(alloc.Namespace), NodeName: node.Name, NodeID: string(node.ID),
 	})
 }
 
-// resourcesOf returns what the driver gets of the resources and ports of a task.
-func resourcesOf(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task, cgroupPath string) driver.Resources {
-	r := driver.Resources{CPU: task.Resources.CPU, MemoryMB: task.Resources.MemoryMB, Cgroup: cgroupPath}
+// resourcesOf returns what the driver gets of the resources and ports of a task, but for its control group.
+func resourcesOf(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task) driver.Resources {
+	r := driver.Resources{CPU: task.Resources.CPU, MemoryMB: task.Resources.MemoryMB, MemoryMaxMB: task.MemoryMaxMB}
 	if alloc.Ports == nil {
 		return r
 	}
@@ -183,10 +183,10 @@ func refuseUnsupported(task *cluster.Task, c driver.Capabilities) error {
 
 // createGroup creates the control group of a task, with its owner. The path is empty if the machine has no
 // control groups.
-func (t *tasks) createGroup(alloc cluster.AllocID, task *cluster.Task) (string, error) {
+func (t *tasks) createGroup(alloc cluster.AllocID, task string, r driver.Resources) (string, error) {
 	// A thousandth of a core weighs about as much as one share of the kernel's 1,024.
-	group, err := t.groups.Create(groupName(alloc, task.Name), cgroup.Limits{
-		CPUShares: task.Resources.CPU, MemoryBytes: driver.Resources{MemoryMB: task.Resources.MemoryMB}.MemoryBytes(),
+	group, err := t.groups.Create(groupName(alloc, task), cgroup.Limits{
+		CPUShares: r.CPU, MemoryBytes: r.MemoryBytes(), MemoryLowBytes: r.MemoryLowBytes(),
 	})
 	switch {
 	case errors.Is(err, cgroup.ErrNone):
@@ -194,7 +194,7 @@ func (t *tasks) createGroup(alloc cluster.AllocID, task *cluster.Task) (string, 
 	case err != nil:
 		return "", err
 	}
-	if err := group.SetOwner(groupOwner(t.node().ID, alloc, task.Name)); err != nil && !errors.Is(err, cgroup.ErrNoOwner) {
+	if err := group.SetOwner(groupOwner(t.node().ID, alloc, task)); err != nil && !errors.Is(err, cgroup.ErrNoOwner) {
 		return "", err
 	}
 	return group.Path(), nil

@@ -21,6 +21,8 @@ func OfTask(j *cluster.Job, g *cluster.TaskGroup, t *cluster.Task, name string) 
 		return t.Resources.CPU > 0
 	case "NOMAD_MEMORY_LIMIT":
 		return t.Resources.MemoryMB > 0
+	case "NOMAD_MEMORY_MAX_LIMIT":
+		return t.MemoryMaxMB > 0
 	case "CSI_ENDPOINT":
 		return t.CSIPlugin != nil
 	}

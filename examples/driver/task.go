@@ -56,7 +56,7 @@ func start(c *driver.TaskConfig, config taskConfig) (*task, error) {
 		return nil, err
 	}
 	group, err := groups.Create(strings.ReplaceAll(string(c.ID), "/", "."), cgroup.Limits{
-		CPUShares: c.Resources.CPU, MemoryBytes: c.Resources.MemoryMB << 20,
+		CPUShares: c.Resources.CPU, MemoryBytes: c.Resources.MemoryBytes(), MemoryLowBytes: c.Resources.MemoryLowBytes(),
 	})
 	if err != nil {
 		return nil, err

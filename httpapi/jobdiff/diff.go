@@ -311,7 +311,7 @@ func resourceFields(t *cluster.Task) []field {
 	r := t.Resources
 	return []field{
 		{"CPU", strconv.FormatInt(r.CPU, 10)}, {"DiskMB", strconv.FormatInt(r.DiskMB, 10)},
-		{"GPU", strconv.FormatInt(r.GPU, 10)}, {"MemoryMB", strconv.FormatInt(r.MemoryMB, 10)},
+		{"GPU", strconv.FormatInt(r.GPU, 10)}, {"MemoryMB", strconv.FormatInt(r.MemoryMB, 10)}, {"MemoryMaxMB", number(int(t.MemoryMaxMB))},
 	}
 }
 

@@ -70,7 +70,7 @@ func taskFields() []Field {
 		kept(need + ".CPU"),
 		warned(need+".Cores", "a task has no cores of its own, and counts with its cpu alone"),
 		kept(need + ".MemoryMB").named("memory"),
-		warned(need+".MemoryMaxMB", "memory is the limit").named("memory_max"),
+		kept(need + ".MemoryMaxMB").named("memory_max").remark("at least `memory`, or -1 for no limit; the scheduler counts `memory`"),
 		kept(need + ".DiskMB").named("disk"),
 		warned(need+".NUMA", "the scheduler does not distinguish the parts of a machine"),
 		warned(need+".SecretsMB", "the folder for secrets has no size").named("secrets"),

@@ -29,6 +29,9 @@ func At(j *cluster.Job, v cluster.Version) (kept *cluster.Job, warnings []string
 			warn(fmt.Sprintf("the reschedule block of group %q has no effect yet", group), "the job")
 		}
 	}
+	if v < cluster.VersionOfLimits && withoutLimits(j) {
+		warn("memory_max has no effect yet", "the job")
+	}
 	if v < cluster.VersionOfRollouts && j.NeededVersion() >= cluster.VersionOfRollouts {
 		j = j.At(cluster.VersionOfConfirmation)
 		warn("update blocks have no effect yet", "the job")
@@ -61,6 +64,21 @@ func needs(v cluster.Version, what string, needed cluster.Version) error {
 
 func keepsApart(j *cluster.Job) bool {
 	return j.DistinctHosts || slices.ContainsFunc(j.TaskGroups, func(g *cluster.TaskGroup) bool { return g.DistinctHosts })
+}
+
+// withoutLimits takes the limits of tasks out of a job. It reports whether the job had any.
+func withoutLimits(j *cluster.Job) (had bool) {
+	for _, g := range j.TaskGroups {
+		if g == nil {
+			continue
+		}
+		for _, t := range g.Tasks {
+			if t != nil && t.MemoryMaxMB != 0 {
+				t.MemoryMaxMB, had = 0, true
+			}
+		}
+	}
+	return had
 }
 
 // withoutPolicies takes the reschedule policies out of a job. It returns the names of the groups whose policy is not the

@@ -181,7 +181,7 @@ type AllocatedTask struct {
 // AllocatedCPU is in thousandths of a core.
 type AllocatedCPU struct{ CpuShares int64 }
 
-// AllocatedMemory is in mebibytes. MemoryMaxMB is always zero: tasks cannot exceed MemoryMB.
+// AllocatedMemory is in mebibytes. MemoryMaxMB is that of the job.
 type AllocatedMemory struct{ MemoryMB, MemoryMaxMB int64 }
 
 // AllocatedShared is the part of an allocation that its tasks share.
@@ -199,7 +199,7 @@ func newAllocatedResources(a *cluster.Allocation) *AllocatedResources {
 	if g := a.Job.Group(a.TaskGroup); g != nil {
 		for _, t := range g.Tasks {
 			if t != nil {
-				w.Tasks[t.Name] = &AllocatedTask{Cpu: AllocatedCPU{t.Resources.CPU}, Memory: AllocatedMemory{MemoryMB: t.Resources.MemoryMB}}
+				w.Tasks[t.Name] = &AllocatedTask{Cpu: AllocatedCPU{t.Resources.CPU}, Memory: AllocatedMemory{t.Resources.MemoryMB, t.MemoryMaxMB}}
 			}
 		}
 	}

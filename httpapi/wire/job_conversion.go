@@ -162,6 +162,7 @@ func taskOf(w *Task, restart cluster.RestartPolicy) (*cluster.Task, error) {
 		RestartPolicy: w.RestartPolicy.policy(restart), LogConfig: w.LogConfig.logs(),
 	}
 	if w.Resources != nil {
+		t.MemoryMaxMB = orZero(w.Resources.MemoryMaxMB)
 		if t.Ports, err = portRequests(w.Resources.Networks); err != nil {
 			return nil, err
 		}

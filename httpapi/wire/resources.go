@@ -104,8 +104,9 @@ type Resources struct {
 	CPU      *int64
 	MemoryMB *int64
 	DiskMB   *int64
-	// Cores, MemoryMaxMB, SecretsMB and IOPS are not read, and zero in an answer.
-	Cores       *int64
+	// Cores, SecretsMB and IOPS are not read, and zero in an answer.
+	Cores *int64
+	// MemoryMaxMB is the most memory that a task of a job may use. Zero is MemoryMB, and -1 is no limit.
 	MemoryMaxMB *int64
 	SecretsMB   *int64
 	IOPS        *int64

@@ -203,7 +203,7 @@ func service() *cluster.Job {
 			Migrate:       &cluster.MigrateStrategy{MaxParallel: 0, HealthCheck: "task_states", MinHealthyTime: time.Second, HealthyDeadline: time.Minute},
 			EphemeralDisk: cluster.EphemeralDisk{Sticky: true, Migrate: true, SizeMB: 300}, Disconnect: cluster.DisconnectStrategy{LostAfter: time.Hour},
 			Tasks: []*cluster.Task{
-				{Name: "main", Resources: cluster.Resources{CPU: 500, MemoryMB: 128, GPU: 1500}, KillTimeout: 20 * time.Second, ShutdownDelay: time.Second},
+				{Name: "main", Resources: cluster.Resources{CPU: 500, MemoryMB: 128, GPU: 1500}, MemoryMaxMB: 256, KillTimeout: 20 * time.Second, ShutdownDelay: time.Second},
 				{Name: "csi", KillTimeout: time.Second, StoragePlugin: true},
 			},
 		}},

@@ -31,8 +31,11 @@ type TaskConfig struct {
 type Resources struct {
 	// CPU is in thousandths of a core.
 	CPU int64
-	// MemoryMB is in mebibytes.
+	// MemoryMB is in mebibytes: what the task may use in any case.
 	MemoryMB int64
+	// MemoryMaxMB is the limit of a task that may use more than MemoryMB while the machine has free memory. Zero
+	// is MemoryMB, and -1 is no limit.
+	MemoryMaxMB int64
 	// Cgroup is the path of the cgroup that the client created for the task, or empty.
 	Cgroup string
 	// Ports are the ports of the task's group on the host.
@@ -63,8 +66,26 @@ type TaskPort struct {
 	Number int
 }
 
-// MemoryBytes is MemoryMB in bytes. If the bytes are too many for an int64, it is the largest one.
-func (r Resources) MemoryBytes() int64 { return min(r.MemoryMB, math.MaxInt64>>20) << 20 }
+// MemoryBytes is the limit of the memory in bytes: MemoryMaxMB or else MemoryMB. Zero is no limit. If the bytes
+// are too many for an int64, it is the largest one.
+func (r Resources) MemoryBytes() int64 {
+	if r.MemoryMaxMB != 0 {
+		return bytesOf(r.MemoryMaxMB)
+	}
+	return bytesOf(r.MemoryMB)
+}
+
+// MemoryLowBytes is MemoryMB in bytes if the limit is another one, and otherwise zero: a group that never has
+// more than its limit needs no protection below it.
+func (r Resources) MemoryLowBytes() int64 {
+	if r.MemoryMaxMB == 0 || r.MemoryMaxMB == r.MemoryMB {
+		return 0
+	}
+	return bytesOf(r.MemoryMB)
+}
+
+// bytesOf converts mebibytes. No limit is zero.
+func bytesOf(mebibytes int64) int64 { return min(max(mebibytes, 0), math.MaxInt64>>20) << 20 }
 
 // Mount is a folder or file of the host that the task sees.
 type Mount struct {

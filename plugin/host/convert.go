@@ -42,7 +42,7 @@ func toResources(r driver.Resources) *pb.Resources {
 	resources := &pb.Resources{
 		AllocatedResources: &pb.AllocatedTaskResources{
 			Cpu:    &pb.AllocatedCpuResources{CpuShares: r.CPU},
-			Memory: &pb.AllocatedMemoryResources{MemoryMb: r.MemoryMB},
+			Memory: &pb.AllocatedMemoryResources{MemoryMb: r.MemoryMB, MemoryMaxMb: r.MemoryMaxMB},
 		},
 		LinuxResources: &pb.LinuxResources{
 			CpuShares:        min(r.CPU, math.MaxInt64/sharesOfCore) * sharesOfCore / 1000,

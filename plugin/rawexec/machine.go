@@ -77,7 +77,11 @@ func (m machine) choose(c *driver.TaskConfig) (*cgroup.Group, *cgroup.Limits, er
 		return nil, nil, nil
 	}
 	g, err := h.Open(groupName(c))
-	return g, &cgroup.Limits{CPUShares: c.Resources.CPU, MemoryBytes: c.Resources.MemoryBytes()}, err
+	return g, limitsOf(c.Resources), err
+}
+
+func limitsOf(r driver.Resources) *cgroup.Limits {
+	return &cgroup.Limits{CPUShares: r.CPU, MemoryBytes: r.MemoryBytes(), MemoryLowBytes: r.MemoryLowBytes()}
 }
 
 // groupName is the name of the group of a task whose host passes none.

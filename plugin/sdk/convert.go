@@ -44,9 +44,10 @@ func toTask(t *pb.TaskConfig) *driver.TaskConfig {
 
 func toResources(r *pb.Resources) driver.Resources {
 	resources := driver.Resources{
-		CPU:      r.GetAllocatedResources().GetCpu().GetCpuShares(),
-		MemoryMB: r.GetAllocatedResources().GetMemory().GetMemoryMb(),
-		Cgroup:   r.GetLinuxResources().GetCpusetCgroup(),
+		CPU:         r.GetAllocatedResources().GetCpu().GetCpuShares(),
+		MemoryMB:    r.GetAllocatedResources().GetMemory().GetMemoryMb(),
+		MemoryMaxMB: r.GetAllocatedResources().GetMemory().GetMemoryMaxMb(),
+		Cgroup:      r.GetLinuxResources().GetCpusetCgroup(),
 	}
 	for _, p := range r.GetPorts() {
 		resources.Ports = append(resources.Ports, driver.Port{Label: p.GetLabel(), Number: int(p.GetValue()), To: int(p.GetTo()), HostIP: p.GetHostIp()})

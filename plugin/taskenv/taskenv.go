@@ -9,6 +9,7 @@
 //	NOMAD_NAMESPACE, NOMAD_DC, NOMAD_REGION
 //	NOMAD_CPU_LIMIT, NOMAD_MEMORY_LIMIT                    if the task has a limit
 //	NOMAD_PARENT_CGROUP                                    if the node has control groups
+//	NOMAD_MEMORY_MAX_LIMIT                                 if the task has memory_max
 //	CSI_ENDPOINT                                           of a storage plugin
 //	NOMAD_PORT_<label>, NOMAD_IP_<label>, NOMAD_ADDR_<label>
 //	                                                       of ports of the group and of the task itself
@@ -258,6 +259,9 @@ func (e *Env) addTask(t *cluster.Task) {
 	}
 	if t.Resources.MemoryMB > 0 {
 		e.set("NOMAD_MEMORY_LIMIT", strconv.FormatInt(t.Resources.MemoryMB, 10))
+	}
+	if t.MemoryMaxMB > 0 {
+		e.set("NOMAD_MEMORY_MAX_LIMIT", strconv.FormatInt(t.MemoryMaxMB, 10))
 	}
 	e.addMeta(t.Meta)
 }

@@ -19,7 +19,7 @@ import (
 // source is a task of a real job.
 func source() taskenv.Source {
 	task := &cluster.Task{
-		Name: "web", Resources: cluster.Resources{CPU: 500, MemoryMB: 256},
+		Name: "web", Resources: cluster.Resources{CPU: 500, MemoryMB: 256}, MemoryMaxMB: 512,
 		Env:  map[string]string{"PORT": "80", "WHERE": "${node.datacenter}/${attr.kernel.name}", "DATA": "${NOMAD_ALLOC_DIR}/data"},
 		Meta: map[string]string{"team-name": "task", "b": "task"},
 	}
@@ -56,6 +56,7 @@ NOMAD_GROUP_NAME=front
 NOMAD_JOB_ID=shop
 NOMAD_JOB_NAME=shop
 NOMAD_MEMORY_LIMIT=256
+NOMAD_MEMORY_MAX_LIMIT=512
 NOMAD_META_A=job
 NOMAD_META_B=task
 NOMAD_META_C_D=group
@@ -73,7 +74,7 @@ NOMAD_TASK_DIR=/data/4f1b/web/local
 NOMAD_TASK_NAME=web
 PORT=80
 WHERE=dc1/linux`, "\n"), e.List())
-	must.MapLen(t, 28, e.Map())
+	must.MapLen(t, 29, e.Map())
 	e.Map()["PORT"] = "changed"
 	must.Eq(t, "80", e.Map()["PORT"])
 }

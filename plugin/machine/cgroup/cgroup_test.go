@@ -394,20 +394,62 @@ func TestCreate_limits(t *testing.T) {
 		"cgroup.subtree_control", "nomad.slice/cgroup.subtree_control", "nomad.slice/share.slice/cgroup.subtree_control",
 		"nomad.slice/reserve.slice/cgroup.subtree_control",
 		"nomad.slice/share.slice/a.b.scope/memory.max", "nomad.slice/share.slice/a.b.scope/cpu.weight",
+		"nomad.slice/share.slice/a.b.scope/memory.low", "nomad.slice/share.slice/memory.low", "nomad.slice/memory.low",
 	} {
 		must.NoError(t, os.WriteFile(filepath.Join(top, file), nil, 0o644))
 	}
-	_, err = h.Create("a.b", cgroup.Limits{CPUShares: 262_144, MemoryBytes: 4096})
+	_, err = h.Create("a.b", cgroup.Limits{CPUShares: 262_144, MemoryBytes: 4096, MemoryLowBytes: 1024})
 	must.NoError(t, err)
 	for file, expected := range map[string]string{
-		task + "/memory.max": "4096",
-		task + "/cpu.weight": "10000",
+		task + "/memory.max":                                    "4096",
+		task + "/cpu.weight":                                    "10000",
+		task + "/memory.low":                                    "1024",
+		top + "/nomad.slice/share.slice/memory.low":             "1024",
+		top + "/nomad.slice/memory.low":                         "1024",
 		top + "/nomad.slice/share.slice/cgroup.subtree_control": "+memory", // a plain file keeps the last write
 	} {
 		got, err := os.ReadFile(file)
 		must.NoError(t, err)
 		must.Eq(t, expected, string(got))
 	}
+}
+
+// A group may use more than its protected part of the memory, up to its limit. The kernel ends what needs more.
+func TestCreate_memory(t *testing.T) {
+	t.Parallel()
+	h := hierarchies(t, "both")
+	name := "test-" + rand.Text() + ".memory"
+	g, err := h.Create(name, cgroup.Limits{MemoryBytes: 64 << 20, MemoryLowBytes: 8 << 20})
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, g.Remove(context.Background())) })
+	limit := ""
+	for _, file := range []string{filepath.Join(g.Path(), "memory.max"), "/sys/fs/cgroup/memory/nomad/" + name + "/memory.limit_in_bytes"} {
+		if text, err := os.ReadFile(file); err == nil {
+			limit = strings.TrimSpace(string(text))
+		}
+	}
+	if limit == "" {
+		t.Skip("needs a memory controller")
+	}
+	swaps, err := os.ReadFile("/proc/swaps")
+	must.NoError(t, err)
+	if strings.Count(string(swaps), "\n") > 1 {
+		t.Skip("needs a machine without swap")
+	}
+	must.Eq(t, strconv.Itoa(64<<20), limit)
+	fits := shell(t, g, "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ready; exec sleep 600")
+	must.NoError(t, fits.Process.Kill())
+	_ = fits.Wait()
+	oom, err := g.OOMKills()
+	must.NoError(t, err)
+	must.Zero(t, oom)
+	big := exec.Command("/bin/sh", "-c", "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo done")
+	big.SysProcAttr = &syscall.SysProcAttr{}
+	must.NoError(t, g.Start(big.SysProcAttr, big.Start))
+	must.Error(t, big.Wait())
+	oom, err = g.OOMKills()
+	must.NoError(t, err)
+	must.Positive(t, oom)
 }
 
 // A group has the owner that was written to it, until it is removed. The list has all groups, also those

@@ -19,6 +19,8 @@ type Limits struct {
 	// MemoryBytes is the most memory of all processes together. The kernel kills one of them when
 	// they need more.
 	MemoryBytes int64
+	// MemoryLowBytes is the memory that the kernel takes from the group only if it finds no other.
+	MemoryLowBytes int64
 }
 
 // limit writes the limits. A file that does not exist has no controller here.
@@ -27,6 +29,7 @@ func (g *Group) limit(l Limits) error {
 	if g.v2 != "" {
 		files[filepath.Join(g.v2, "cpu.weight")] = weight(l.CPUShares)
 		files[filepath.Join(g.v2, "memory.max")] = l.MemoryBytes
+		files[filepath.Join(g.v2, "memory.low")] = l.MemoryLowBytes
 	}
 	for _, f := range g.v1 {
 		switch f.controller {
@@ -34,6 +37,7 @@ func (g *Group) limit(l Limits) error {
 			files[filepath.Join(f.path, "cpu.shares")] = l.CPUShares
 		case "memory":
 			files[filepath.Join(f.path, "memory.limit_in_bytes")] = l.MemoryBytes
+			files[filepath.Join(f.path, "memory.soft_limit_in_bytes")] = l.MemoryLowBytes
 		}
 	}
 	var failed []error
@@ -45,7 +49,37 @@ func (g *Group) limit(l Limits) error {
 			failed = append(failed, err)
 		}
 	}
+	if l.MemoryLowBytes > 0 && g.v2 != "" {
+		failed = append(failed, g.home.protectParents())
+	}
 	return errors.Join(failed...)
+}
+
+// protectParents gives the parents in v2 the protection of their groups together: the kernel protects no group
+// more than its parent.
+func (h Hierarchies) protectParents() error {
+	const file = "memory.low"
+	top := filepath.Join(h.unified, slice)
+	for _, dir := range []string{filepath.Join(top, share), filepath.Join(top, reserve), top} {
+		groups, err := filepath.Glob(filepath.Join(dir, "*", file))
+		if err != nil {
+			return err
+		}
+		sum := int64(0)
+		for _, group := range groups {
+			text, err := os.ReadFile(group)
+			if err != nil && !isGone(err) {
+				return err
+			}
+			if low, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil { // "max" is nothing of ours
+				sum += low
+			}
+		}
+		if err := write(filepath.Join(dir, file), strconv.FormatInt(sum, 10)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // weight converts shares of v1, 2 to 262,144, to a weight of v2, 1 to 10,000.
