@@ -43,7 +43,9 @@ type TaskGroup struct {
 	Volumes []VolumeRequest `codec:",omitempty"`
 	// Ports are the ports of the node that each allocation gets, static ones first.
 	Ports []PortRequest `codec:",omitempty"`
-	Tasks []*Task
+	// Services are the entries of the catalogue that each allocation has.
+	Services []Service `codec:",omitempty"`
+	Tasks    []*Task
 }
 
 // EphemeralDisk is the scratch space of a group.
@@ -99,10 +101,12 @@ func (g *TaskGroup) canonicalize(t JobType) {
 	for i := range g.Volumes {
 		g.Volumes[i].MountOptions = g.Volumes[i].MountOptions.canonical()
 	}
+	g.Services = canonicalServices(g.Services)
 	for _, task := range g.Tasks {
 		if task == nil {
 			continue
 		}
+		task.Services = canonicalServices(task.Services)
 		if task.KillTimeout == 0 {
 			task.KillTimeout = DefaultKillTimeout
 		}
@@ -145,7 +149,7 @@ func (g *TaskGroup) validate(t JobType) error {
 		}
 		errs = append(errs, g.Migrate.Validate())
 	}
-	errs = append(errs, g.Update.Validate(), g.Reschedule.Validate(t), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices(), g.validatePorts())
+	errs = append(errs, g.Update.Validate(), g.Reschedule.Validate(t), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices(), g.validatePorts(), g.validateServices(t))
 	errs = append(errs, g.validateTasks()...)
 	errs = append(errs, g.validateLifecycle()...)
 	errs = append(errs, g.validateVolumes()...)
@@ -202,7 +206,7 @@ func (g *TaskGroup) Copy() *TaskGroup {
 	c.RestartPolicy = g.RestartPolicy.copy()
 	c.Constraints = slices.Clone(g.Constraints)
 	c.Meta = maps.Clone(g.Meta)
-	c.Ports = slices.Clone(g.Ports)
+	c.Ports, c.Services = slices.Clone(g.Ports), copyServices(g.Services)
 	c.Volumes = slices.Clone(g.Volumes)
 	for i, v := range c.Volumes {
 		c.Volumes[i].MountOptions = v.MountOptions.Copy()

@@ -81,6 +81,9 @@ type UpdateStrategy struct {
 	// this block and of the migrate block apply.
 	MinHealthyTime  time.Duration
 	HealthyDeadline time.Duration
+	// HealthCheck is what the health of a replacement follows from. Empty is [HealthChecks]. See
+	// [TaskGroup.ChecksDecide].
+	HealthCheck HealthCheck `codec:",omitempty"`
 }
 
 // DefaultUpdateStrategy is the block of a group that has none.
@@ -104,6 +107,11 @@ func (u *UpdateStrategy) Validate() error {
 	var errs []error
 	if u.MaxParallel < 0 {
 		errs = append(errs, fmt.Errorf("Update: MaxParallel must be >= 0 but found %d", u.MaxParallel))
+	}
+	switch u.HealthCheck {
+	case "", HealthChecks, HealthTaskStates:
+	default:
+		errs = append(errs, fmt.Errorf("Update: invalid HealthCheck: %q", CutText(string(u.HealthCheck))))
 	}
 	if u.MinHealthyTime < 0 || u.HealthyDeadline < 0 {
 		errs = append(errs, errors.New("Update: MinHealthyTime and HealthyDeadline must be >= 0"))

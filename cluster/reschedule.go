@@ -275,11 +275,14 @@ func wasRescheduled(a *Allocation) bool {
 	return a != nil && a.ServerTerminal() && !a.EndedAt.IsZero() && !a.Marked()
 }
 
-// IsWorkOf reports whether the job has the same tasks and disk as the version of the allocation.
+// IsWorkOf reports whether the job has the same tasks and disk as the version of the allocation. Services are no
+// work: another entry in the catalogue runs no ended task again.
 func (j *Job) IsWorkOf(a *Allocation) bool {
 	if a.Job == nil {
 		return true // a damaged record: do not run it again
 	}
 	was, is := a.Job.Group(a.TaskGroup), j.Group(a.TaskGroup)
-	return was != nil && is != nil && (was == is || was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, (*Task).Equal))
+	return was != nil && is != nil && (was == is || was.EphemeralDisk == is.EphemeralDisk && slices.EqualFunc(was.Tasks, is.Tasks, func(a, b *Task) bool {
+		return a.withoutServices().Equal(b.withoutServices())
+	}))
 }

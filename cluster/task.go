@@ -54,6 +54,8 @@ type Task struct {
 	// Ports are the ports of the node that the task itself requests, static ones first. It is an older form
 	// of [TaskGroup.Ports].
 	Ports []PortRequest `codec:",omitempty"`
+	// Services are the entries of the catalogue that belong to the task.
+	Services []Service `codec:",omitempty"`
 	// VolumeMounts are the volumes of the group that the task sees.
 	VolumeMounts []VolumeMount `codec:",omitempty"`
 	// CSIPlugin makes the task a storage plugin for real volumes, or is nil. StoragePlugin is
@@ -115,7 +117,7 @@ func (t *Task) Copy() *Task {
 	for i, d := range c.Devices {
 		c.Devices[i].Constraints, c.Devices[i].Affinities = slices.Clone(d.Constraints), slices.Clone(d.Affinities)
 	}
-	c.Ports = slices.Clone(t.Ports)
+	c.Ports, c.Services = slices.Clone(t.Ports), copyServices(t.Services)
 	c.VolumeMounts, c.CSIPlugin = slices.Clone(t.VolumeMounts), t.CSIPlugin.copy()
 	if t.LogConfig != nil {
 		logs := *t.LogConfig
@@ -136,16 +138,27 @@ func (t *Task) Equal(o *Task) bool {
 		equalPointed(t.Lifecycle, o.Lifecycle) && t.Leader == o.Leader && t.KillSignal == o.KillSignal &&
 		slices.Equal(t.Constraints, o.Constraints) && equalPointed(t.RestartPolicy, o.RestartPolicy) &&
 		maps.Equal(t.Meta, o.Meta) && equalPointed(t.LogConfig, o.LogConfig) && slices.EqualFunc(t.Devices, o.Devices, DeviceRequest.Equal) &&
-		slices.Equal(t.Ports, o.Ports) && slices.Equal(t.VolumeMounts, o.VolumeMounts) && equalPointed(t.CSIPlugin, o.CSIPlugin)
+		slices.Equal(t.Ports, o.Ports) && slices.EqualFunc(t.Services, o.Services, Service.Equal) && slices.Equal(t.VolumeMounts, o.VolumeMounts) && equalPointed(t.CSIPlugin, o.CSIPlugin)
 }
 
-// unplaced returns a copy without what decides only where the task may run, and without the restart policy.
+// unplaced returns a copy without what decides only where the task may run, without the restart policy and without
+// services: the catalogue and the checks follow a new version of these while the task runs.
 func (t *Task) unplaced() *Task {
 	if t == nil {
 		return nil
 	}
-	c := *t
+	c := *t.withoutServices()
 	c.Constraints, c.RestartPolicy = nil, nil
+	return &c
+}
+
+// withoutServices returns the task without the fields that its process does not depend on.
+func (t *Task) withoutServices() *Task {
+	if t == nil || len(t.Services) == 0 {
+		return t
+	}
+	c := *t
+	c.Services = nil
 	return &c
 }
 
@@ -231,7 +244,7 @@ func (j *Job) TextBytes() int {
 		for _, r := range g.PortRequests() {
 			size += len(r.Label)
 		}
-		size += constraintBytes(g.Constraints) + mapBytes(g.Meta) + g.volumeBytes()
+		size += constraintBytes(g.Constraints) + mapBytes(g.Meta) + g.volumeBytes() + g.serviceBytes()
 		for _, t := range g.Tasks {
 			if t != nil {
 				size += len(t.Config) + mapBytes(t.Env) + mapBytes(t.Meta) + constraintBytes(t.Constraints) + t.deviceBytes()
@@ -289,6 +302,9 @@ func (j *Job) At(v Version) *Job {
 		if v < VersionOfPorts {
 			g.Ports = nil
 		}
+		if v < VersionOfServices {
+			g.Services = nil
+		}
 		if v < VersionOfRescheduling {
 			g.Reschedule = nil
 		}
@@ -312,6 +328,8 @@ func (g *TaskGroup) neededVersion() Version {
 		return VersionOfRollouts
 	case g.RequestsPorts():
 		return VersionOfPorts
+	case g.HasServices():
+		return VersionOfServices
 	case g.Reschedule != nil:
 		return VersionOfRescheduling
 	case g.usesLimits():
@@ -346,6 +364,9 @@ func (t *Task) at(v Version) *Task {
 	}
 	if v < VersionOfLimits {
 		t.MemoryMaxMB = 0
+	}
+	if v < VersionOfServices {
+		t.Services = nil
 	}
 	return t
 }

@@ -34,7 +34,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 		case "EndedAt":
 			return cluster.VersionOfRescheduling
 		}
-		if strings.Contains(path, ".Data") || strings.Contains(path, ".Update") || strings.Contains(path, ".DistinctHosts") || strings.Contains(path, ".Reschedule") {
+		if strings.Contains(path, ".Data") || strings.Contains(path, ".Update") || strings.Contains(path, ".DistinctHosts") || strings.Contains(path, ".Reschedule") || strings.Contains(path, ".Services") {
 			return cluster.VersionOfData
 		}
 		return cluster.VersionOfDrivers
@@ -57,7 +57,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 83, tagged)
+	must.MapLen(t, 87, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

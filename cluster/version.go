@@ -82,6 +82,9 @@ const VersionOfStopIndex Version = 9
 // VersionOfLimits is the first cluster version with memory_max.
 const VersionOfLimits Version = 9
 
+// VersionOfServices is the first cluster version in which jobs have services and checks.
+const VersionOfServices Version = 9
+
 // An entry holds a version in one byte.
 const _ = uint8(MaxVersion)
 

@@ -157,6 +157,14 @@ var chosen = []struct {
 	{"Disconnect.Reconcile", api.ReconcileOptionBestScore},
 	{"PreventRescheduleOnLost", true},
 	{"Disconnect.Replace", false},
+	{"Services[].PortLabel", "8080"},
+	{"Services[].TaskName", "main"},
+	{"Services[].OnUpdate", "ignore"},
+	{"Checks[].PortLabel", "8080"},
+	{"Checks[].TaskName", "main"},
+	{"Checks[].OnUpdate", "ignore"},
+	{"Checks[].Path", "/health"},
+	{"Checks[].Type", "grpc"},
 }
 
 // valueFor is a value of the field that is not its default.
@@ -231,6 +239,12 @@ func plainJob(id, path string) *api.Job {
 		{"TaskGroups[].Tasks[].Resources.Networks[].DynamicPorts[]", func() {
 			task.Resources = &api.Resources{Networks: []*api.NetworkResource{{DynamicPorts: []api.Port{{Label: "http"}}}}}
 		}},
+		{"TaskGroups[].Services[]", func() { group.Services = plainServices() }},
+		{"TaskGroups[].Services[].CheckRestart", func() { group.Services[0].CheckRestart = &api.CheckRestart{Limit: 2} }},
+		{"TaskGroups[].Services[].Checks[].CheckRestart", func() { group.Services[0].Checks[0].CheckRestart = &api.CheckRestart{Limit: 2} }},
+		{"TaskGroups[].Tasks[].Services[]", func() { task.Services = plainServices() }},
+		{"TaskGroups[].Tasks[].Services[].CheckRestart", func() { task.Services[0].CheckRestart = &api.CheckRestart{Limit: 2} }},
+		{"TaskGroups[].Tasks[].Services[].Checks[].CheckRestart", func() { task.Services[0].Checks[0].CheckRestart = &api.CheckRestart{Limit: 2} }},
 		{"Constraints[]", func() { job.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},
 		{"TaskGroups[].Constraints[]", func() { group.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},
 		{"TaskGroups[].Tasks[].Constraints[]", func() { task.Constraints = []*api.Constraint{api.NewConstraint("${node.datacenter}", "=", "a")} }},
@@ -244,26 +258,40 @@ func plainJob(id, path string) *api.Job {
 	return job
 }
 
+func plainServices() []*api.Service {
+	return []*api.Service{{Name: "web", Provider: "nomad", PortLabel: "80", Checks: []api.ServiceCheck{
+		{Name: "up", Type: "http", Path: "/", Interval: time.Minute, Timeout: time.Minute},
+	}}}
+}
+
 // keptAs are the fields that come back in another place, or as another value.
 var keptAs = map[string]struct {
 	path  string
 	value any
 }{
-	"Migrate.MaxParallel":                    {"TaskGroups[].Migrate.MaxParallel", 7},
-	"Migrate.MinHealthyTime":                 {"TaskGroups[].Migrate.MinHealthyTime", 7 * time.Second},
-	"Migrate.HealthyDeadline":                {"TaskGroups[].Migrate.HealthyDeadline", 7 * time.Minute},
-	"Reschedule.Attempts":                    {"TaskGroups[].ReschedulePolicy.Attempts", 7},
-	"Reschedule.Interval":                    {"TaskGroups[].ReschedulePolicy.Interval", 7 * time.Second},
-	"Reschedule.Delay":                       {"TaskGroups[].ReschedulePolicy.Delay", 7 * time.Second},
-	"Reschedule.DelayFunction":               {"TaskGroups[].ReschedulePolicy.DelayFunction", "fibonacci"},
-	"Reschedule.MaxDelay":                    {"TaskGroups[].ReschedulePolicy.MaxDelay", 7 * time.Minute},
-	"Reschedule.Unlimited":                   {"TaskGroups[].ReschedulePolicy.Unlimited", false},
-	"Update.MaxParallel":                     {"TaskGroups[].Update.MaxParallel", 7},
-	"Update.MinHealthyTime":                  {"TaskGroups[].Update.MinHealthyTime", 7 * time.Second},
-	"Update.HealthyDeadline":                 {"TaskGroups[].Update.HealthyDeadline", 7 * time.Minute},
-	"TaskGroups[].StopAfterClientDisconnect": {"TaskGroups[].Disconnect.StopOnClientAfter", 7 * time.Second},
-	"TaskGroups[].MaxClientDisconnect":       {"TaskGroups[].Disconnect.LostAfter", 7 * time.Second},
-	"TaskGroups[].PreventRescheduleOnLost":   {"TaskGroups[].Disconnect.Replace", false},
+	"Migrate.MaxParallel":                                         {"TaskGroups[].Migrate.MaxParallel", 7},
+	"Migrate.MinHealthyTime":                                      {"TaskGroups[].Migrate.MinHealthyTime", 7 * time.Second},
+	"Migrate.HealthyDeadline":                                     {"TaskGroups[].Migrate.HealthyDeadline", 7 * time.Minute},
+	"Reschedule.Attempts":                                         {"TaskGroups[].ReschedulePolicy.Attempts", 7},
+	"Reschedule.Interval":                                         {"TaskGroups[].ReschedulePolicy.Interval", 7 * time.Second},
+	"Reschedule.Delay":                                            {"TaskGroups[].ReschedulePolicy.Delay", 7 * time.Second},
+	"Reschedule.DelayFunction":                                    {"TaskGroups[].ReschedulePolicy.DelayFunction", "fibonacci"},
+	"Reschedule.MaxDelay":                                         {"TaskGroups[].ReschedulePolicy.MaxDelay", 7 * time.Minute},
+	"Reschedule.Unlimited":                                        {"TaskGroups[].ReschedulePolicy.Unlimited", false},
+	"Update.MaxParallel":                                          {"TaskGroups[].Update.MaxParallel", 7},
+	"Update.MinHealthyTime":                                       {"TaskGroups[].Update.MinHealthyTime", 7 * time.Second},
+	"Update.HealthyDeadline":                                      {"TaskGroups[].Update.HealthyDeadline", 7 * time.Minute},
+	"TaskGroups[].Services[].OnUpdate":                            {"TaskGroups[].Services[].Checks[].OnUpdate", "ignore"},
+	"TaskGroups[].Services[].CheckRestart.Limit":                  {"TaskGroups[].Services[].Checks[].CheckRestart.Limit", 7},
+	"TaskGroups[].Services[].CheckRestart.Grace":                  {"TaskGroups[].Services[].Checks[].CheckRestart.Grace", 7 * time.Second},
+	"TaskGroups[].Services[].CheckRestart.IgnoreWarnings":         {"TaskGroups[].Services[].Checks[].CheckRestart.IgnoreWarnings", true},
+	"TaskGroups[].Tasks[].Services[].OnUpdate":                    {"TaskGroups[].Tasks[].Services[].Checks[].OnUpdate", "ignore"},
+	"TaskGroups[].Tasks[].Services[].CheckRestart.Limit":          {"TaskGroups[].Tasks[].Services[].Checks[].CheckRestart.Limit", 7},
+	"TaskGroups[].Tasks[].Services[].CheckRestart.Grace":          {"TaskGroups[].Tasks[].Services[].Checks[].CheckRestart.Grace", 7 * time.Second},
+	"TaskGroups[].Tasks[].Services[].CheckRestart.IgnoreWarnings": {"TaskGroups[].Tasks[].Services[].Checks[].CheckRestart.IgnoreWarnings", true},
+	"TaskGroups[].StopAfterClientDisconnect":                      {"TaskGroups[].Disconnect.StopOnClientAfter", 7 * time.Second},
+	"TaskGroups[].MaxClientDisconnect":                            {"TaskGroups[].Disconnect.LostAfter", 7 * time.Second},
+	"TaskGroups[].PreventRescheduleOnLost":                        {"TaskGroups[].Disconnect.Replace", false},
 }
 
 // Each field of the compatible API's job is kept, warned of, refused or set by the servers, as the table states:

@@ -40,6 +40,10 @@ func jobNumbers() map[string]jobNumber {
 	task := func(field string, least, most int64) jobNumber {
 		return jobNumber{jobBody("", "", nestedField(field)+","), `group "web", task "main": ` + field, least, most}
 	}
+	check := func(rest, field string, least, most int64) jobNumber {
+		body := jobBody("", `"Services":[{"Name":"web","Provider":"nomad","PortLabel":"80","Checks":[{"Type":"tcp",`+rest+`}]}],`, "")
+		return jobNumber{body, `group "web": Services[0].Checks[0].` + field, least, most}
+	}
 	return map[string]jobNumber{
 		"Job.Priority":                        job("Priority", 0, 100),
 		"TaskGroup.Count":                     group("Count", 0, 1_000_000),
@@ -77,6 +81,12 @@ func jobNumbers() map[string]jobNumber {
 			`group "web", task "main": Resources.Networks[1].ReservedPorts[0].Value`, 1, 65535},
 		"Port.To": {jobBody("", "", `"Resources":{"Networks":[{"DynamicPorts":[{"Label":"a","To":1},{"Label":"b","To":#}]}]},`),
 			`group "web", task "main": Resources.Networks[0].DynamicPorts[1].To`, -1, 65535},
+		"ServiceCheck.Interval":               check(`"Timeout":"1s","Interval":#`, "Interval", int64(time.Second), year),
+		"ServiceCheck.Timeout":                check(`"Interval":"1s","Timeout":#`, "Timeout", int64(time.Second), year),
+		"ServiceCheck.SuccessBeforePassing":   check(`"Interval":"1s","Timeout":"1s","SuccessBeforePassing":#`, "SuccessBeforePassing", 0, 100_000),
+		"ServiceCheck.FailuresBeforeCritical": check(`"Interval":"1s","Timeout":"1s","FailuresBeforeCritical":#`, "FailuresBeforeCritical", 0, 100_000),
+		"CheckRestart.Limit":                  check(`"Interval":"1s","Timeout":"1s","CheckRestart":{"Limit":#}`, "CheckRestart.Limit", 0, 100_000),
+		"CheckRestart.Grace":                  check(`"Interval":"1s","Timeout":"1s","CheckRestart":{"Limit":1,"Grace":#}`, "CheckRestart.Grace", 0, year),
 		"DeviceRequest.Count": {jobBody("", "", `"Resources":{"Devices":[{"Name":"a"},{"Name":"b","Count":#}]},`),
 			`group "web", task "main": Resources.Devices[1].Count`, 1, 1024},
 		"Affinity.Weight": {jobBody("", "", `"Resources":{"Devices":[{"Name":"a","Affinities":[{},{"Weight":#}]}]},`),

@@ -51,6 +51,7 @@ func diffGroup(name string, before, after *cluster.TaskGroup) *wire.TaskGroupDif
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
 	d.Objects = appendVolumes(d.Objects, was.Volumes, is.Volumes)
 	d.Objects = appendPorts(d.Objects, was.Ports, is.Ports)
+	d.Objects = appendServices(d.Objects, was.Services, is.Services)
 	changed := len(d.Fields)+len(d.Objects) > 0
 	for _, task := range union(taskNames(before), taskNames(after)) {
 		t := diffTask(task, taskOf(before, task), taskOf(after, task))
@@ -72,6 +73,7 @@ func diffTask(name string, before, after *cluster.Task) *wire.TaskDiff {
 	d.Objects = appendConstraints(d.Objects, was.Constraints, is.Constraints)
 	d.Objects = appendDevices(d.Objects, was.Devices, is.Devices)
 	d.Objects = appendPorts(d.Objects, was.Ports, is.Ports)
+	d.Objects = appendServices(d.Objects, was.Services, is.Services)
 	d.Objects = appendObject(d.Objects, "CSIPluginConfig", was.CSIPlugin, is.CSIPlugin, pluginFields)
 	d.Objects = appendMounts(d.Objects, was.VolumeMounts, is.VolumeMounts)
 	d.Type = diffType(before != nil, after != nil, len(d.Fields)+len(d.Objects) > 0)
@@ -286,7 +288,7 @@ func rescheduleFields(p *cluster.ReschedulePolicy) []field {
 
 func updateFields(u *cluster.UpdateStrategy) []field {
 	return []field{
-		{"HealthyDeadline", u.HealthyDeadline.String()}, {"MaxParallel", strconv.Itoa(u.MaxParallel)}, {"MinHealthyTime", u.MinHealthyTime.String()},
+		{"HealthCheck", string(u.HealthCheck)}, {"HealthyDeadline", u.HealthyDeadline.String()}, {"MaxParallel", strconv.Itoa(u.MaxParallel)}, {"MinHealthyTime", u.MinHealthyTime.String()},
 	}
 }
 

@@ -87,7 +87,9 @@ func change(leaf reflect.Value) {
 		leaf.SetBytes([]byte(`{"y":1}`))
 	case reflect.Map:
 		leaf.Set(reflect.MakeMap(leaf.Type()))
-		leaf.SetMapIndex(reflect.ValueOf("y"), reflect.ValueOf("y"))
+		value := reflect.New(leaf.Type().Elem()).Elem()
+		fill(value) // a list gets one element
+		leaf.SetMapIndex(reflect.ValueOf("y"), value)
 	default:
 		leaf.Set(reflect.ValueOf(7).Convert(leaf.Type()))
 	}

@@ -46,9 +46,9 @@ func TestCheck(t *testing.T) {
 		},
 		"keys in maps and configs": {body: ofTask(`"Meta":{"x":"y"},"Env":{"z":"1"},"Config":{"comand":"a"}`)},
 		"parts with names": {
-			body: ofTask(`"Templates":[{"DestPath":"local/a"},{"DestPath":"local/b"}],"Services":[{"Name":"api","Checks":[{}]}],"Vault":{}`),
+			body: ofTask(`"Templates":[{"DestPath":"local/a"},{"DestPath":"local/b"}],"Services":[{"Name":"api","Meta":{"a":"b"}}],"Vault":{}`),
 			warnings: []string{
-				`group "web", task "main": service "api" is not supported and has no effect: the servers have no catalogue of services, and nothing runs checks: the states of the tasks decide about health`,
+				`group "web", task "main": service "api".meta is not supported and has no effect: the catalogue has no such part`,
 				`group "web", task "main": template "local/a" is not supported and has no effect: the clients render no templates`,
 				`group "web", task "main": template "local/b" is not supported and has no effect: the clients render no templates`,
 				`group "web", task "main": vault is not supported and has no effect: the servers and the clients do not use Vault`,
@@ -82,9 +82,19 @@ func TestCheck(t *testing.T) {
 				`group "web", task "main": resources.network.reserved_ports "ssh".ignore_collision is not supported and has no effect: a static port has one owner on each node`,
 			},
 		},
+		"a service of Consul": {
+			body: ofGroup(`"Services":[{"Name":"api","Provider":"consul"},{"Name":"web","Provider":""},{"Name":"front","Provider":"nomad"}]`),
+			err: `group "web": service "api".provider "consul" is not supported: the servers and the clients do not use Consul; write nomad` + "\n" +
+				`group "web": service "web".provider "" is not supported: the servers and the clients do not use Consul; write nomad`,
+		},
+		"a service that the reference's client has filled in": {
+			body: ofGroup(`"Services":[{"Name":"web","Tags":null,"CanaryTags":null,"EnableTagOverride":false,"PortLabel":"http","AddressMode":"auto","Address":"","Checks":[` +
+				`{"Name":"","Type":"http","Command":"","Args":null,"Path":"/","Protocol":"","PortLabel":"","Expose":false,"AddressMode":"","Advertise":"","Interval":5000000000,"Timeout":1000000000,"InitialStatus":"","Notes":"","TLSServerName":"","TLSSkipVerify":false,"Header":null,"Method":"","CheckRestart":null,"GRPCService":"","GRPCUseTLS":false,"TaskName":"","SuccessBeforePassing":0,"FailuresBeforeCritical":0,"FailuresBeforeWarning":0,"Body":"","OnUpdate":"require_healthy"}` +
+				`],"CheckRestart":null,"Connect":null,"Meta":null,"CanaryMeta":null,"TaggedAddresses":null,"TaskName":"","OnUpdate":"require_healthy","Identity":null,"Weights":null,"Provider":"nomad","Cluster":"default","Kind":""}]`),
+		},
 		"health by hand": {
 			body: ofGroup(`"Migrate":{"HealthCheck":"manual"}`),
-			err:  `group "web": migrate.health_check "manual" is not supported: the states of the tasks decide about health; write task_states`,
+			err:  `group "web": migrate.health_check "manual" is not supported: nothing can set the health of an allocation; write checks or task_states, in both blocks if checks must not decide`,
 		},
 		"a host volume": {
 			body: ofGroup(`"Volumes":{"data":{"Type":"host","Sticky":true}}`),

@@ -70,7 +70,6 @@ const (
 	noChildren    = "no job is made from another one"
 	noConsul      = "the servers and the clients do not use Consul"
 	noVault       = "the servers and the clients do not use Vault"
-	noServices    = "the servers have no catalogue of services, and nothing runs checks: the states of the tasks decide about health"
 	noIdentity    = "the servers sign no identities"
 	noScaling     = "the count of a group is that of the job"
 	hostNetwork   = "tasks use the network of their host"
@@ -107,7 +106,7 @@ func updates(below string) rows {
 		block(at),
 		warned(at+".Stagger", "a rollout continues as soon as the replacements are healthy").silent(`0`, `30000000000`),
 		kept(at + ".MaxParallel").remark("0 is all at once; batch and sysbatch jobs are always replaced at once"),
-		refused(at+".HealthCheck", "the states of the tasks decide about health; write task_states").silent(`""`, `"checks"`, `"task_states"`),
+		healthCheck(at),
 		kept(at + ".MinHealthyTime").duration(),
 		kept(at + ".HealthyDeadline").duration(),
 		warned(at+".ProgressDeadline", stops).silent(`0`, `600000000000`),
@@ -115,6 +114,12 @@ func updates(below string) rows {
 		warned(at+".AutoRevert", stops),
 		warned(at+".AutoPromote", "the rollout runs without canaries"),
 	}
+}
+
+// healthCheck is kept except for one value.
+func healthCheck(at string) Field {
+	return refused(at+".HealthCheck", "nothing can set the health of an allocation; write checks or task_states, in both blocks if checks must not decide").
+		silent(`""`, `"checks"`, `"task_states"`)
 }
 
 func reschedules(at string) rows {
@@ -134,7 +139,7 @@ func migrates(below string) rows {
 	return rows{
 		block(at),
 		kept(at + ".MaxParallel"),
-		refused(at+".HealthCheck", "the states of the tasks decide about health; write task_states").silent(`""`, `"checks"`, `"task_states"`),
+		healthCheck(at),
 		kept(at + ".MinHealthyTime").duration(),
 		kept(at + ".HealthyDeadline").duration(),
 	}

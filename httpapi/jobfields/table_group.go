@@ -38,7 +38,7 @@ func groupFields() []Field {
 		kept(disk + ".SizeMB").named("size"),
 	}, restarts(in), reschedules(in+"ReschedulePolicy"), updates(in), migrates(in), networks(in), []Field{
 		kept(in + "Meta"),
-		warned(in+"Services[]", noServices).named("service"),
+	}, services(in), []Field{
 		kept(in + "ShutdownDelay").duration(),
 		warned(in+"MaxRunDuration", "an allocation runs until its tasks end"),
 		kept(in + "StopAfterClientDisconnect").duration().remark("an old name of `Disconnect.StopOnClientAfter`"),
@@ -64,8 +64,7 @@ func taskFields() []Field {
 	}, constraints(in), []Field{
 		warned(in+"Affinities[]", noPreferences).named("affinity"),
 		kept(in + "Env"),
-		warned(in+"Services[]", noServices).named("service"),
-
+	}, services(in), []Field{
 		block(need),
 		kept(need + ".CPU"),
 		warned(need+".Cores", "a task has no cores of its own, and counts with its cpu alone"),

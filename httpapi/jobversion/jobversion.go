@@ -32,6 +32,10 @@ func At(j *cluster.Job, v cluster.Version) (kept *cluster.Job, warnings []string
 	if v < cluster.VersionOfLimits && withoutLimits(j) {
 		warn("memory_max has no effect yet", "the job")
 	}
+	if v < cluster.VersionOfServices && j.HasServices() {
+		j = j.WithoutServices()
+		warn("services and their checks have no effect yet", "the job")
+	}
 	if v < cluster.VersionOfRollouts && j.NeededVersion() >= cluster.VersionOfRollouts {
 		j = j.At(cluster.VersionOfConfirmation)
 		warn("update blocks have no effect yet", "the job")

@@ -62,7 +62,7 @@ func checkGroupNumbers(place string, w *wire.TaskGroup) []error {
 		errs = append(errs, checkRange(place, "EphemeralDisk.SizeMB", d.SizeMB, 0, maxDiskMB))
 	}
 	errs = slices.Concat(errs, checkMigrate(place, w.Migrate), checkUpdate(place, w.Update), checkReschedule(place, "ReschedulePolicy.", w.ReschedulePolicy),
-		checkRestarts(place, w.RestartPolicy), checkPorts(place, "Networks", w.Networks))
+		checkRestarts(place, w.RestartPolicy), checkPorts(place, "Networks", w.Networks), checkServices(place, w.Services))
 	for i, t := range w.Tasks {
 		if t != nil {
 			errs = append(errs, checkTaskNumbers(place+", "+placeOf("task", t.Name, i), t)...)
@@ -73,7 +73,7 @@ func checkGroupNumbers(place string, w *wire.TaskGroup) []error {
 
 func checkTaskNumbers(place string, w *wire.Task) []error {
 	errs := []error{checkDuration(place, "KillTimeout", w.KillTimeout), checkDuration(place, "ShutdownDelay", &w.ShutdownDelay)}
-	errs = append(errs, checkRestarts(place, w.RestartPolicy)...)
+	errs = slices.Concat(errs, checkRestarts(place, w.RestartPolicy), checkServices(place, w.Services))
 	if l := w.LogConfig; l != nil {
 		errs = append(errs, checkRange(place, "LogConfig.MaxFiles", l.MaxFiles, 1, maxLogFiles),
 			checkRange(place, "LogConfig.MaxFileSizeMB", l.MaxFileSizeMB, 1, maxLogFileMB))
@@ -120,6 +120,36 @@ func checkPorts(place, field string, networks []*wire.NetworkResource) (errs []e
 		}
 	}
 	return errs
+}
+
+func checkServices(place string, services []*wire.Service) (errs []error) {
+	for i, s := range services {
+		if s == nil {
+			continue
+		}
+		service := fmt.Sprintf("Services[%d].", i)
+		errs = append(errs, checkCheckRestart(place, service, s.CheckRestart)...)
+		for k, c := range s.Checks {
+			if c == nil {
+				continue
+			}
+			check := fmt.Sprintf("%sChecks[%d].", service, k)
+			errs = append(errs, checkRange(place, check+"Interval", &c.Interval, cluster.MinCheckTime, Longest), checkRange(place, check+"Timeout", &c.Timeout, cluster.MinCheckTime, Longest),
+				checkRange(place, check+"SuccessBeforePassing", &c.SuccessBeforePassing, 0, maxRestarts),
+				checkRange(place, check+"FailuresBeforeCritical", &c.FailuresBeforeCritical, 0, maxRestarts))
+			errs = append(errs, checkCheckRestart(place, check, c.CheckRestart)...)
+		}
+	}
+	return errs
+}
+
+func checkCheckRestart(place, of string, w *wire.CheckRestart) []error {
+	if w == nil {
+		return nil
+	}
+	return []error{
+		checkRange(place, of+"CheckRestart.Limit", &w.Limit, 0, maxRestarts), checkDuration(place, of+"CheckRestart.Grace", w.Grace),
+	}
 }
 
 func checkUpdate(place string, w *wire.UpdateStrategy) []error {

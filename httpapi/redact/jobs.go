@@ -11,8 +11,8 @@ import (
 // Hidden replaces a value that only callers with the right to write receive.
 const Hidden = "[redacted]"
 
-// Job returns the job without its secrets: the environments of tasks, the configurations of their drivers, and
-// the options of mounts. It returns the same pointer for a job that has none.
+// Job returns the job without its secrets: the environments of tasks, the configurations of their drivers, the
+// options of mounts, and the headers, the bodies and the arguments of checks. It returns the same pointer for a job that has none.
 func Job(j *cluster.Job) *cluster.Job {
 	if !hasSecrets(j) {
 		return j
@@ -35,8 +35,26 @@ func Job(j *cluster.Job) *cluster.Job {
 			}
 			t.Config = withoutValues(t.Config)
 		}
+		for _, s := range g.ServiceDefinitions() {
+			for i := range s.Checks {
+				hideCheck(&s.Checks[i])
+			}
+		}
 	}
 	return c
+}
+
+func hideCheck(c *cluster.ServiceCheck) {
+	//lint:order each key gets the same value
+	for name := range c.Headers {
+		c.Headers[name] = []string{Hidden}
+	}
+	for i := range c.Args {
+		c.Args[i] = Hidden
+	}
+	if c.Body != "" {
+		c.Body = Hidden
+	}
 }
 
 // withoutValues returns the configuration of a driver with its keys alone.
@@ -62,6 +80,11 @@ func hasSecrets(j *cluster.Job) bool {
 		}
 		if slices.ContainsFunc(g.Volumes, func(r cluster.VolumeRequest) bool { return r.MountOptions != nil }) {
 			return true
+		}
+		for _, s := range g.ServiceDefinitions() {
+			if slices.ContainsFunc(s.Checks, func(c cluster.ServiceCheck) bool { return len(c.Headers)+len(c.Args)+len(c.Body) > 0 }) {
+				return true
+			}
 		}
 		for _, t := range g.Tasks {
 			if t != nil && (len(t.Env) > 0 || len(t.Config) > 0) {

@@ -79,6 +79,7 @@ type TaskGroup struct {
 	Volumes map[string]*VolumeRequest `json:",omitempty"`
 	// Networks has the ports that each allocation gets.
 	Networks []*NetworkResource `json:",omitempty"`
+	Services []*Service         `json:",omitempty"`
 	Tasks    []*Task
 }
 
@@ -113,6 +114,7 @@ type Task struct {
 	Constraints   []Constraint      `json:",omitempty"`
 	// VolumeMounts are the volumes of the group that the task sees.
 	VolumeMounts []*VolumeMount `json:",omitempty"`
+	Services     []*Service     `json:",omitempty"`
 	Resources    *Resources
 	// KillTimeout and ShutdownDelay are in nanoseconds.
 	KillTimeout   *time.Duration
@@ -397,7 +399,7 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 	}
 	w.ReschedulePolicy = newReschedulePolicy(g.Reschedule, job)
 	w.Disconnect = newDisconnect(g.Disconnect)
-	w.Volumes, w.Networks = newVolumeRequests(g.Volumes), newPortRequests(g.Ports)
+	w.Volumes, w.Networks, w.Services = newVolumeRequests(g.Volumes), newPortRequests(g.Ports), newServices(g.Services)
 	for _, t := range g.Tasks {
 		if t != nil {
 			w.Tasks = append(w.Tasks, newTask(t, g, job))
@@ -434,7 +436,7 @@ func newTask(t *cluster.Task, g *cluster.TaskGroup, job cluster.JobType) *Task {
 	if t.Lifecycle != nil {
 		w.Lifecycle = &Lifecycle{Hook: string(t.Lifecycle.Hook), Sidecar: t.Lifecycle.Sidecar}
 	}
-	w.VolumeMounts, w.CSIPluginConfig = newVolumeMounts(t.VolumeMounts), newCSIPlugin(t)
+	w.VolumeMounts, w.CSIPluginConfig, w.Services = newVolumeMounts(t.VolumeMounts), newCSIPlugin(t), newServices(t.Services)
 	return w
 }
 

@@ -105,6 +105,10 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	if g.Ports, err = portRequests(w.Networks); err != nil {
 		return nil, err
 	}
+	base := orZero(c.job.ID) + "-" + g.Name
+	if g.Services, err = servicesOf(w.Services, base); err != nil {
+		return nil, err
+	}
 	g.RestartPolicy = w.RestartPolicy.policy(cluster.DefaultRestartPolicy(c.kind))
 	if w.Count != nil {
 		g.Count = *w.Count
@@ -126,6 +130,9 @@ func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 			return nil, fmt.Errorf("Task %d is missing", i)
 		}
 		task, err := taskOf(t, g.RestartPolicyOf(nil, c.kind))
+		if err == nil {
+			task.Services, err = servicesOf(t.Services, base+"-"+t.Name)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("Task %q: %w", t.Name, err)
 		}

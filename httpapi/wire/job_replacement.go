@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // UpdateStrategy is how a new version of a job replaces the allocations of the older one. The servers keep
-// MaxParallel, MinHealthyTime and HealthyDeadline. A registration may have anything in place of the others, which
+// MaxParallel, HealthCheck, MinHealthyTime and HealthyDeadline. A registration may have anything in place of the others, which
 // are zero in an answer. A nil field is taken from the job's block, then from the defaults.
 type UpdateStrategy struct {
 	Stagger          *time.Duration
@@ -26,13 +27,14 @@ type UpdateStrategy struct {
 func (u *UpdateStrategy) UnmarshalJSON(text []byte) error {
 	var kept struct {
 		MaxParallel                     *int
+		HealthCheck                     *string
 		MinHealthyTime, HealthyDeadline *time.Duration
 	}
 	if len(text) == 0 || text[0] != '{' {
 		return nil // package jobfields has warned of it
 	}
 	err := json.Unmarshal(text, &kept)
-	u.MaxParallel, u.MinHealthyTime, u.HealthyDeadline = kept.MaxParallel, kept.MinHealthyTime, kept.HealthyDeadline
+	u.MaxParallel, u.HealthCheck, u.MinHealthyTime, u.HealthyDeadline = kept.MaxParallel, kept.HealthCheck, kept.MinHealthyTime, kept.HealthyDeadline
 	return err
 }
 
@@ -52,6 +54,12 @@ func (c *conversion) update(w *UpdateStrategy) *cluster.UpdateStrategy {
 		override(&u.MaxParallel, block.MaxParallel)
 		override(&u.MinHealthyTime, block.MinHealthyTime)
 		override(&u.HealthyDeadline, block.HealthyDeadline)
+		if block.HealthCheck != nil {
+			u.HealthCheck = cluster.HealthCheck(*block.HealthCheck)
+		}
+	}
+	if u.HealthCheck == cluster.HealthChecks {
+		u.HealthCheck = ""
 	}
 	if !found {
 		return nil
@@ -63,6 +71,7 @@ func (c *conversion) update(w *UpdateStrategy) *cluster.UpdateStrategy {
 func newUpdate(u cluster.UpdateStrategy) *UpdateStrategy {
 	w := noUpdate()
 	w.MaxParallel, w.MinHealthyTime, w.HealthyDeadline = &u.MaxParallel, &u.MinHealthyTime, &u.HealthyDeadline
+	w.HealthCheck = new(string(cmp.Or(u.HealthCheck, cluster.HealthChecks)))
 	return w
 }
 

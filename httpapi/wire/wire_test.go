@@ -328,7 +328,7 @@ func TestJob_FromRegistration(t *testing.T) {
 		"states of tasks": {job: group(`,"Migrate":{"HealthCheck":"task_states"}}]}`), check: func(j *cluster.Job) {
 			must.Eq(t, cluster.HealthTaskStates, j.TaskGroups[0].Migrate.HealthCheck)
 		}},
-		"an update block of another form": {job: group(`,"Update":{"HealthCheck":["manual"],"Canary":"x"}}],"Update":7}`), check: func(*cluster.Job) {}},
+		"an update block of another form": {job: group(`,"Update":{"Canary":"x"}}],"Update":7}`), check: func(*cluster.Job) {}},
 		"an old word":                     {job: group(`,"MaxClientDisconnect":5}]}`), check: func(j *cluster.Job) { must.Eq(t, 5, j.TaskGroups[0].Disconnect.LostAfter) }},
 		"the third old word":              {job: group(`,"PreventRescheduleOnLost":true}]}`), check: func(j *cluster.Job) { must.True(t, j.TaskGroups[0].Disconnect.NoReplace) }},
 		"the block over the old word": {

@@ -1,0 +1,214 @@
+//race:skip one goroutine
+package cluster_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+)
+
+// serving is a job with a service of the group and one of the task, each with a check.
+func serving() *cluster.Job {
+	up := cluster.ServiceCheck{Name: "up", Type: cluster.CheckHTTP, Path: "/", Interval: time.Second, Timeout: time.Second}
+	j := &cluster.Job{
+		Namespace: "default", ID: "web", Type: cluster.JobService, Priority: 50, NodePool: cluster.DefaultNodePool,
+		TaskGroups: []*cluster.TaskGroup{{
+			Name: "g", Count: 2, Ports: []cluster.PortRequest{{Label: "http"}},
+			Services: []cluster.Service{{Name: "web", PortLabel: "http", Tags: []string{"a"}, Checks: []cluster.ServiceCheck{up}}},
+			Tasks: []*cluster.Task{
+				{
+					Name: "main", Driver: "mock", Ports: []cluster.PortRequest{{Label: "own"}},
+					Services: []cluster.Service{{Name: "api", PortLabel: "own", Checks: []cluster.ServiceCheck{
+						{Name: "script", Type: cluster.CheckScript, Command: "/bin/true", Interval: time.Second, Timeout: time.Second},
+					}}},
+				},
+				{Name: "beside", Driver: "mock"},
+			},
+		}},
+	}
+	j.Canonicalize()
+	return j
+}
+
+// What is wrong with a service is refused, with its place.
+func TestServices_validate(t *testing.T) {
+	t.Parallel()
+	const web, up, api = `Service "web": `, `Service "web": check "up": `, `Task "main": service "api": `
+	for name, test := range map[string]struct {
+		edit func(g *cluster.TaskGroup, web *cluster.Service, up *cluster.ServiceCheck)
+		err  string
+	}{
+		"nothing":           {func(*cluster.TaskGroup, *cluster.Service, *cluster.ServiceCheck) {}, ""},
+		"no name":           {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.Name = "" }, `Service "": the name must have 1 to 63 letters`},
+		"a name with a dot": {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.Name = "a.b" }, `Service "a.b": the name must have`},
+		"a long name": {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) {
+			s.Name = strings.Repeat("x", 64)
+		}, "the name must have"},
+		"a hyphen at an end": {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.Name = "web-" }, "the name must have"},
+		"a variable": {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) {
+			s.Name = "x-${NOMAD_GROUP_NAME}"
+		}, ""},
+		"a number as port": {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.PortLabel = "8080" }, ""},
+		"port 0":           {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.PortLabel = "0" }, web + "a port must be between [1, 65535] but found 0"},
+		"port 65536":       {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.PortLabel = "65536" }, web + "a port must be between"},
+		"another label":    {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.PortLabel = "x" }, web + `the group has no port with the label "x"`},
+		"a task's label":   {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.PortLabel = "own" }, ""},
+		"another task's label": {func(g *cluster.TaskGroup, _ *cluster.Service, _ *cluster.ServiceCheck) {
+			g.Tasks[1].Services, g.Tasks[0].Services = g.Tasks[0].Services, nil
+		}, `Task "beside": service "api": the group has no port with the label "own"`},
+		"twice": {func(g *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) {
+			g.Services = append(g.Services, *s)
+		}, web + "it is defined twice with the same port"},
+		"twice with two ports": {func(g *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) {
+			g.Services = append(g.Services, *s)
+			g.Services[1].PortLabel = "80"
+		}, ""},
+		"of a group and of a task": {func(g *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) {
+			g.Tasks[0].Services = append(g.Tasks[0].Services, *s)
+		}, ""},
+		"an address":          {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.Address = "${meta.public}" }, ""},
+		"a line as address":   {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.Address = "a\nb" }, web + "invalid address"},
+		"too many tags":       {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.Tags = make([]string, 101) }, web + "it has at most 100 tags but found 101"},
+		"a task":              {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.TaskName = "beside" }, ""},
+		"a task that is none": {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.TaskName = "x" }, web + `the group has no task "x"`},
+		"another task": {func(g *cluster.TaskGroup, _ *cluster.Service, _ *cluster.ServiceCheck) {
+			g.Tasks[0].Services[0].TaskName = "beside"
+		}, api + `the service of a task cannot belong to task "beside"`},
+		"no name of a check": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Name = "" }, "the check needs a name"},
+		"a check twice": {func(_ *cluster.TaskGroup, s *cluster.Service, c *cluster.ServiceCheck) {
+			s.Checks = append(s.Checks, *c)
+		}, web + `check "up" is defined twice`},
+		"no interval":          {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Interval = 0 }, up + "interval and timeout must be at least 1s but found 0s and 1s"},
+		"a short timeout":      {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Timeout = time.Millisecond }, up + "interval and timeout must be at least"},
+		"a negative threshold": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.SuccessBeforePassing = -1 }, up + "success_before_passing"},
+		"another on_update":    {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.OnUpdate = "x" }, up + `invalid on_update: "x"`},
+		"another type":         {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Type = "grpc" }, up + `invalid type "grpc"`},
+		"http without a port":  {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.PortLabel = "" }, up + "a check of type http needs a port"},
+		"a port of the check": {func(_ *cluster.TaskGroup, s *cluster.Service, c *cluster.ServiceCheck) {
+			s.PortLabel, c.PortLabel = "", "http"
+		}, ""},
+		"a path without a slash": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Path = "health" }, up + "the path must begin with /"},
+		"a method":               {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Method = "HEAD" }, ""},
+		"two words as method":    {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Method = "GET /" }, up + "invalid method"},
+		"a header": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) {
+			c.Headers = map[string][]string{"Host": {"a"}}
+		}, ""},
+		"two headers in one": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) {
+			c.Headers = map[string][]string{"A": {"a\r\nB: b"}}
+		}, up + `invalid header: "A"`},
+		"tcp without a port": {func(_ *cluster.TaskGroup, s *cluster.Service, c *cluster.ServiceCheck) {
+			s.PortLabel, c.Type = "", cluster.CheckTCP
+		}, up + "a check of type tcp needs a port"},
+		"a script without a command": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) {
+			c.Type, c.TaskName = cluster.CheckScript, "main"
+		}, up + "a check of type script needs a command"},
+		"a script without a task": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) {
+			c.Type, c.Command = cluster.CheckScript, "/bin/true"
+		}, up + "a check of type script needs a task, because the group has several"},
+		"a limit of 0": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) {
+			c.Restart = &cluster.CheckRestart{}
+		}, up + "check_restart needs a limit"},
+		"too many services": {func(g *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { manyServices(g, s, 101) }, "A group has at most 100 services with 100 checks but found 102 and 102"},
+		"many reasons": {func(g *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) {
+			s.PortLabel = "x"
+			manyServices(g, s, 50)
+		}, "more is wrong"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := serving()
+			g := j.TaskGroups[0]
+			test.edit(g, &g.Services[0], &g.Services[0].Checks[0])
+			if err := j.Validate(); test.err == "" {
+				must.NoError(t, err)
+			} else {
+				must.ErrorContains(t, err, test.err)
+			}
+		})
+	}
+}
+
+func manyServices(g *cluster.TaskGroup, like *cluster.Service, count int) {
+	s := *like
+	g.Services = nil
+	for i := range count {
+		s.Name = "web" + strconv.Itoa(i)
+		g.Services = append(g.Services, s)
+	}
+}
+
+// Checks are for jobs that run until they are stopped. Services are for all.
+func TestServices_ofBatchJobs(t *testing.T) {
+	t.Parallel()
+	j := serving()
+	j.Type, j.TaskGroups[0].Migrate = cluster.JobBatch, nil
+	must.ErrorContains(t, j.Validate(), `Service "web": checks are for service and system jobs, and the job has type "batch"`)
+	for _, s := range j.TaskGroups[0].ServiceDefinitions() {
+		s.Checks = nil
+	}
+	must.NoError(t, j.Validate())
+}
+
+// A change of services and of checks restarts no task, and runs no ended one again. A change of a port does.
+func TestServices_updateInPlace(t *testing.T) {
+	t.Parallel()
+	was := serving()
+	for name, test := range map[string]struct {
+		edit    func(g *cluster.TaskGroup)
+		inPlace bool
+	}{
+		"a tag":            {func(g *cluster.TaskGroup) { g.Services[0].Tags = []string{"b"} }, true},
+		"a check":          {func(g *cluster.TaskGroup) { g.Tasks[0].Services[0].Checks[0].Interval = time.Minute }, true},
+		"no services":      {func(g *cluster.TaskGroup) { g.Services, g.Tasks[0].Services = nil, nil }, true},
+		"another service":  {func(g *cluster.TaskGroup) { g.Tasks[1].Services = []cluster.Service{{Name: "x"}} }, true},
+		"the health check": {func(g *cluster.TaskGroup) { g.Update = &cluster.UpdateStrategy{HealthCheck: cluster.HealthTaskStates} }, true},
+		"a port": {func(g *cluster.TaskGroup) {
+			g.Ports[0].Label, g.Services[0].PortLabel = "other", "other"
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			is := was.Copy()
+			test.edit(is.TaskGroups[0])
+			must.False(t, was.SameWork(is), must.Sprint("it is another version"))
+			must.Eq(t, test.inPlace, cluster.RunsLike(was, is, "g"))
+			must.True(t, is.IsWorkOf(&cluster.Allocation{Job: was, TaskGroup: "g"}) || !test.inPlace)
+		})
+	}
+}
+
+// Checks decide about health unless each block of the group says otherwise.
+func TestTaskGroup_ChecksDecide(t *testing.T) {
+	t.Parallel()
+	const byChecks, byTasks = cluster.HealthChecks, cluster.HealthTaskStates
+	for name, test := range map[string]struct {
+		update, migrate cluster.HealthCheck
+		system          bool
+		decide          bool
+	}{
+		"by default":                     {"", "", false, true},
+		"checks":                         {byChecks, byChecks, false, true},
+		"only rollouts by tasks":         {byTasks, byChecks, false, true},
+		"only drains by tasks":           {byChecks, byTasks, false, true},
+		"both by tasks":                  {byTasks, byTasks, false, false},
+		"by tasks, without drains' pace": {byTasks, "", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &cluster.Service{Name: "web", Checks: []cluster.ServiceCheck{{OnUpdate: cluster.CheckIgnored}, {}}}
+			g := &cluster.TaskGroup{Update: &cluster.UpdateStrategy{HealthCheck: test.update}, Migrate: &cluster.MigrateStrategy{HealthCheck: test.migrate}}
+			if test.system {
+				g.Migrate = nil
+			}
+			must.Eq(t, test.decide, g.ChecksDecide())
+			must.Eq(t, test.decide, s.Decides(g))
+			s.Checks = s.Checks[:1]
+			must.False(t, s.Decides(g))
+		})
+	}
+}
