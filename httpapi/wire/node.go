@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -110,7 +111,7 @@ type NodeListStub struct {
 	Name       string
 	NodeClass  string
 	NodePool   string
-	// Version is the node's attribute "nomad.version".
+	// Version is the node's attribute "nomad.version", or that of our client, "nodedrain.version".
 	Version               string
 	Drain                 bool
 	SchedulingEligibility string
@@ -170,7 +171,7 @@ func NewNode(n *cluster.Node) *Node {
 func NewNodeListStub(n *cluster.Node) *NodeListStub {
 	w := &NodeListStub{
 		Address: host(n.HTTPAddr), ID: string(n.ID), Datacenter: n.Datacenter, Name: n.Name, NodeClass: n.NodeClass, NodePool: n.NodePool,
-		Version: n.Attributes["nomad.version"], Drain: n.Draining(), SchedulingEligibility: string(n.SchedulingEligibility),
+		Version: cmp.Or(n.Attributes["nomad.version"], n.Attributes["nodedrain.version"]), Drain: n.Draining(), SchedulingEligibility: string(n.SchedulingEligibility),
 		Status: string(n.Status), StatusDescription: n.StatusDescription,
 		Drivers: newDrivers(n.Drivers), HostVolumes: map[string]*Nothing{}, LastDrain: newDrainMetadata(n.LastDrain),
 		CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,

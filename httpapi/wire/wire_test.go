@@ -97,6 +97,16 @@ func encode(t testing.TB, v any) []byte {
 	return b
 }
 
+// A list has the version of a node's client. Bug: it was empty for our client.
+func TestNodeListStub_version(t *testing.T) {
+	t.Parallel()
+	n := observed()
+	n.Attributes = map[string]string{"nodedrain.version": "v1.2.3"}
+	must.EqOp(t, "v1.2.3", wire.NewNodeListStub(n).Version)
+	n.Attributes["nomad.version"] = "2.0.6"
+	must.EqOp(t, "2.0.6", wire.NewNodeListStub(n).Version)
+}
+
 // Our shapes are the reference's, except for fields that nodes of this system do not have.
 func TestShapes_AreTheReferences(t *testing.T) {
 	t.Parallel()
