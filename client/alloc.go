@@ -132,10 +132,10 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	}
 	// The index can also be lower than before, after the servers restored an older state.
 	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
-		// The job, the devices and the ports of an allocation never change on the client: a later
-		// version of the job has a separate allocation, and the ledger uses the devices and ports with
-		// which this allocation started.
-		alloc.Job, alloc.Devices, alloc.Ports = a.rec.Alloc.Job, a.rec.Alloc.Devices, a.rec.Alloc.Ports
+		// The job, the devices, the ports and the cores of an allocation never change on the client: a
+		// later version of the job has a separate allocation, and the ledger uses what this allocation
+		// started with.
+		alloc.Job, alloc.Devices, alloc.Ports, alloc.Cores = a.rec.Alloc.Job, a.rec.Alloc.Devices, a.rec.Alloc.Ports, a.rec.Alloc.Cores
 		a.rec.Alloc = alloc
 		a.saves.note()
 	}
@@ -291,6 +291,8 @@ func (a *allocRunner) description() string {
 		return "waiting for devices"
 	case a.waitsFor(cluster.WaitPort):
 		return "waiting for ports"
+	case a.waitsFor(cluster.WaitCore):
+		return "waiting for cores"
 	}
 	return "no tasks have started"
 }

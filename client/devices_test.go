@@ -607,3 +607,29 @@ func TestLedger_waitsForAPort(t *testing.T) {
 	n.run(time.Minute)
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
+
+// The servers have given up an allocation, and its core to another one, while its process cannot be killed. The
+// other one waits, also after restarts of the client.
+func TestLedger_waitsForACore(t *testing.T) {
+	withCores := func(a *cluster.Allocation, task string, cores ...int) *cluster.Allocation {
+		a.Cores = &cluster.AssignedCores{All: []cluster.TaskCores{{Task: task, Cores: cores}}}
+		a.Job.TaskGroups[0].Tasks[0].Cores = len(cores)
+		return a
+	}
+	n := newNode(t)
+	n.scripts["old"] = script{ignores: true, undying: 3 * time.Minute}
+	n.place(withCores(allocation("a", mainTask("old")), "old", 0, 1))
+	n.run(time.Minute)
+	n.stop("a")
+	n.place(withCores(allocation("b", mainTask("new")), "new", 1, 2))
+	n.place(withCores(allocation("c", mainTask("other")), "other", 3))
+	n.run(time.Minute)
+	must.EqOp(t, "core: the core 1 is held by task old of allocation a", n.waiting("b", "new"))
+	must.EqOp(t, "waiting for cores", n.servers["b"].ClientDescription)
+	must.EqOp(t, cluster.ClientRunning, n.status("c"))
+	restarts(n, time.Minute)
+	must.Len(t, 0, n.live("new"))
+	reaches(n, "a", cluster.ClientComplete, 5*time.Minute)
+	n.run(time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+}

@@ -7,9 +7,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
-// ledger states which start of a task holds which devices and ports. It is derived only from the records, so
+// ledger states which start of a task holds which devices, ports and cores. It is derived only from the records, so
 // it is the same after a restart of the client. A start holds the devices that the plan assigned to
-// its task, and the ports of its allocation. It holds them from the moment when the record names the start, until the remains of the
+// its task, and the ports and cores of its allocation. It holds them from the moment when the record names the start, until the remains of the
 // start are removed and the record states it.
 type ledger struct{ core *Core }
 
@@ -41,12 +41,17 @@ func mayHold(t *taskRunner) bool {
 	return !t.durable()
 }
 
-// mustWait reports whether a start of the task must wait for its ports and devices, and sets what it waits
+// mustWait reports whether a start of the task must wait for its ports, cores and devices, and sets what it waits
 // for.
 func (l ledger) mustWait(t *taskRunner) bool {
-	if holder, port := l.portHolder(t); holder != nil {
-		t.waits.set(cluster.WaitPort, 0, fmt.Sprintf("the port %d is held by task %s of allocation %s", port, holder.rec.State.Name, holder.alloc.id()))
-		return true
+	for _, numbers := range []struct {
+		kind cluster.WaitKind
+		of   func(*cluster.Allocation) []int
+	}{{cluster.WaitPort, portsOf}, {cluster.WaitCore, coresOf}} {
+		if holder, number := l.numberHolder(t, numbers.of); holder != nil {
+			t.waits.set(numbers.kind, 0, fmt.Sprintf("the %s %d is held by task %s of allocation %s", numbers.kind, number, holder.rec.State.Name, holder.alloc.id()))
+			return true
+		}
 	}
 	needed := devicesOf(t)
 	if len(needed) == 0 {
@@ -121,21 +126,29 @@ func (a *allocRunner) waitsFor(kind cluster.WaitKind) bool {
 }
 
 // portsOf returns the ports that the plan assigned to an allocation.
-func portsOf(a *allocRunner) []cluster.AssignedPort {
-	alloc := a.rec.Alloc
-	if a.orphan() && a.pending != nil {
-		alloc = a.pending
+func portsOf(a *cluster.Allocation) (ports []int) {
+	if a.Ports != nil {
+		for _, p := range a.Ports.All {
+			ports = append(ports, p.Number)
+		}
 	}
-	if alloc.Ports == nil {
-		return nil
-	}
-	return alloc.Ports.All
+	return ports
 }
 
-// portHolder returns a task of another allocation that may hold a port of the task's allocation, and this
-// port, or nil. An orphan without a known allocation may hold any port.
-func (l ledger) portHolder(t *taskRunner) (*taskRunner, int) {
-	needed := portsOf(t.alloc)
+// coresOf returns the cores that the plan assigned to an allocation.
+func coresOf(a *cluster.Allocation) (cores []int) {
+	if a.Cores != nil {
+		for _, t := range a.Cores.All {
+			cores = append(cores, t.Cores...)
+		}
+	}
+	return cores
+}
+
+// numberHolder returns a task of another allocation that may hold a port or core of the task's allocation, and its
+// number, or nil. An orphan without a known allocation may hold any.
+func (l ledger) numberHolder(t *taskRunner, of func(*cluster.Allocation) []int) (*taskRunner, int) {
+	needed := of(t.alloc.known())
 	if len(needed) == 0 {
 		return nil, 0
 	}
@@ -143,22 +156,25 @@ func (l ledger) portHolder(t *taskRunner) (*taskRunner, int) {
 		if a == t.alloc {
 			continue
 		}
-		held, port := portsOf(a), 0
-		for _, p := range needed {
-			if slices.ContainsFunc(held, func(h cluster.AssignedPort) bool { return h.Number == p.Number }) {
-				port = p.Number
-				break
-			}
-		}
+		held := of(a.known())
+		i := slices.IndexFunc(needed, func(number int) bool { return slices.Contains(held, number) })
 		if a.orphan() && a.pending == nil {
-			port = needed[0].Number
+			i = 0
 		}
-		if port == 0 {
+		if i < 0 {
 			continue
 		}
-		if i := slices.IndexFunc(a.tasks, mayHold); i >= 0 {
-			return a.tasks[i], port
+		if k := slices.IndexFunc(a.tasks, mayHold); k >= 0 {
+			return a.tasks[k], needed[i]
 		}
 	}
 	return nil, 0
+}
+
+// known returns the allocation: that of its record, and of an orphan that of the servers if they list it.
+func (a *allocRunner) known() *cluster.Allocation {
+	if a.orphan() && a.pending != nil {
+		return a.pending
+	}
+	return a.rec.Alloc
 }

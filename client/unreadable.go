@@ -23,7 +23,7 @@ func receiveUnreadable(c *Core, u Unreadable) {
 		return
 	}
 	c.options.Logger.Error("the client cannot read an allocation, and reports it as failed", "alloc", alloc.ID, "job", alloc.JobID, "why", u.Reason)
-	alloc.Job, alloc.Devices, alloc.Ports = nil, nil, nil
+	alloc.Job, alloc.Devices, alloc.Ports, alloc.Cores = nil, nil, nil, nil
 	a := newAllocRunner(c, &Record{
 		Alloc: alloc, Unreadable: u.Reason, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
 	})

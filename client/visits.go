@@ -86,7 +86,7 @@ type visits struct {
 	alloc *allocRunner
 	// marked: something that the allocation depends on has changed since its last visit began.
 	marked bool
-	// restless: the allocation waits for devices or ports, which any other allocation may hold. Each step
+	// restless: the allocation waits for devices, ports or cores, which any other allocation may hold. Each step
 	// visits it.
 	restless bool
 	// at is the earliest time that the last visit requested.
@@ -107,5 +107,5 @@ func (v *visits) visit() {
 	c.visiting.count++
 	v.alloc.step()
 	v.at, c.wakeAt = c.wakeAt, min(c.wakeAt, others)
-	v.restless = v.alloc.waitsFor(cluster.WaitDevice) || v.alloc.waitsFor(cluster.WaitPort)
+	v.restless = slices.ContainsFunc([]cluster.WaitKind{cluster.WaitDevice, cluster.WaitPort, cluster.WaitCore}, v.alloc.waitsFor)
 }

@@ -49,6 +49,9 @@ type Allocation struct {
 	// Ports are the ports of the node that the plan gave to the group and its tasks, or nil. They are shared
 	// and never written to. No other allocation that is not client-terminal has them.
 	Ports *AssignedPorts `codec:",omitempty"`
+	// Cores are the cores of the node that the plan gave to the tasks for themselves, or nil. They are shared and
+	// never written to. No other allocation that is not client-terminal has them.
+	Cores *AssignedCores `codec:",omitempty"`
 
 	DesiredStatus      DesiredStatus
 	DesiredDescription string
@@ -320,6 +323,9 @@ func (a *Allocation) NeededVersion() Version {
 	if a.Ports != nil {
 		needed = max(needed, VersionOfPorts)
 	}
+	if a.Cores != nil {
+		needed = max(needed, VersionOfLimits)
+	}
 	if !a.EndedAt.IsZero() {
 		needed = max(needed, VersionOfRescheduling)
 	}
@@ -349,7 +355,7 @@ func (a *Allocation) StopTime() time.Duration {
 	return g.StopTime()
 }
 
-// Copy returns a copy that shares only Job, Devices, Ports, TaskStates, VolumeHolds, DataIn and DataOut with a:
+// Copy returns a copy that shares only Job, Devices, Ports, Cores, TaskStates, VolumeHolds, DataIn and DataOut with a:
 // these are never written to.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {

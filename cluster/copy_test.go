@@ -32,7 +32,7 @@ func TestCopy_sharesNothing(t *testing.T) {
 	t.Run("unlisted allocations", func(t *testing.T) { checkCopy(t, (*cluster.UnlistedAllocs).Copy) })
 	t.Run("task states", func(t *testing.T) { checkCopy(t, (*cluster.TaskStates).Copy) })
 	t.Run("allocation", func(t *testing.T) {
-		checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".Devices", ".Ports", ".TaskStates", ".VolumeHolds", ".DataIn", ".DataOut")
+		checkCopy(t, (*cluster.Allocation).Copy, ".Job", ".Devices", ".Ports", ".Cores", ".TaskStates", ".VolumeHolds", ".DataIn", ".DataOut")
 	})
 	t.Run("deployment status", func(t *testing.T) { checkCopy(t, (*cluster.DeploymentStatus).Copy) })
 	t.Run("evaluation", func(t *testing.T) { checkCopy(t, (*cluster.Evaluation).Copy) })
@@ -66,7 +66,7 @@ func TestSharedPaths_findsALazyCopy(t *testing.T) {
 	fill(reflect.ValueOf(node).Elem(), 1)
 	lazy := *node
 	must.SliceContainsAll(t,
-		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Devices", ".Network", ".StoragePlugins", ".Drain", ".LastDrain", ".Events", ".Unlisted"},
+		[]string{".Attributes", ".Meta", ".Links", ".Drivers", ".Devices", ".Network", ".Cores", ".StoragePlugins", ".Drain", ".LastDrain", ".Events", ".Unlisted"},
 		sharedPaths(reflect.ValueOf(node), reflect.ValueOf(&lazy), ""))
 }
 

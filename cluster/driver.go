@@ -84,6 +84,8 @@ func (n *Node) NeededVersion() Version {
 	case n == nil:
 	case n.Network != nil:
 		return VersionOfPorts
+	case len(n.Cores) > 0:
+		return VersionOfLimits
 	case !n.AwaySince.IsZero() || n.Unlisted != nil:
 		return VersionOfConfirmation
 	case len(n.StoragePlugins) > 0 || n.VolumeAllowance != 0 || n.HoldLimit != 0:
@@ -105,6 +107,9 @@ func (n *Node) At(v Version) *Node {
 	c := n.Copy()
 	if v < VersionOfPorts {
 		c.Network = nil
+	}
+	if v < VersionOfLimits {
+		c.Cores = nil
 	}
 	if v < VersionOfConfirmation {
 		c.AwaySince, c.Unlisted = time.Time{}, nil

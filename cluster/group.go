@@ -110,6 +110,9 @@ func (g *TaskGroup) canonicalize(t JobType) {
 		if task.KillTimeout == 0 {
 			task.KillTimeout = DefaultKillTimeout
 		}
+		if task.Cores > 0 && task.Cores <= MaxCores {
+			task.Resources.CPU = int64(task.Cores) * CPUOfCore
+		}
 		task.Config, task.Constraints = orNil(task.Config), orNil(task.Constraints)
 		task.Env, task.Meta = orNilMap(task.Env), orNilMap(task.Meta)
 		task.VolumeMounts = orNil(task.VolumeMounts)

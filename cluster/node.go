@@ -66,6 +66,8 @@ type Node struct {
 	// Network is the network whose ports allocations get, or nil: then no group with ports is placed on the
 	// node.
 	Network *NodeNetwork `codec:",omitempty"`
+	// Cores are the cores that tasks can have for themselves.
+	Cores Cores `codec:",omitempty"`
 	// StoragePlugins are the storage plugins that run on the node, in the order of their ids and types.
 	StoragePlugins []*StoragePlugin `codec:",omitempty"`
 	// VolumeAllowance is how long the client may need to take the volumes of an allocation off the
@@ -127,6 +129,7 @@ func (n *Node) Canonicalize() {
 			d.Attributes = orNilMap(d.Attributes)
 		}
 	}
+	n.Cores = orNil(n.Cores)
 	n.canonicalizeStorage()
 	n.canonicalizeDevices()
 	switch {
@@ -185,7 +188,7 @@ func (n *Node) Copy() *Node {
 	for i, g := range c.Devices {
 		c.Devices[i] = g.Copy()
 	}
-	c.Network = n.Network.Copy()
+	c.Network, c.Cores = n.Network.Copy(), slices.Clone(n.Cores)
 	c.StoragePlugins = slices.Clone(n.StoragePlugins)
 	for i, p := range c.StoragePlugins {
 		c.StoragePlugins[i] = p.Copy()

@@ -1,6 +1,13 @@
 package cluster
 
-import "math"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Resources is an amount of capacity or need.
 type Resources struct {
@@ -67,4 +74,133 @@ func difference(a, b int64) int64 {
 // Fits reports whether r is at most room in every amount.
 func (r Resources) Fits(room Resources) bool {
 	return r.CPU <= room.CPU && r.MemoryMB <= room.MemoryMB && r.DiskMB <= room.DiskMB && r.GPU <= room.GPU
+}
+
+// Bounds on cores.
+const (
+	// MaxCores bounds the cores of a node and of a task.
+	MaxCores = 4096
+	// maxCore is the largest number of a core in the API.
+	maxCore = math.MaxUint16
+	// CPUOfCore is the CPU with which placements count a core.
+	CPUOfCore = 1000
+)
+
+// Cores are numbers of cores of a node, in their order.
+type Cores []int
+
+// ParseCores reads a list of the kernel, such as "0-3,8". Empty is none.
+func ParseCores(text string) (all Cores, err error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		from, errFrom := strconv.Atoi(first)
+		to, errTo := strconv.Atoi(last)
+		if errFrom != nil || errTo != nil || from < 0 || to < from || to > maxCore {
+			return nil, fmt.Errorf("%q must be a core or a range of cores within [0, %d], such as 0 or 2-3", CutText(part), maxCore)
+		}
+		for core := from; core <= to; core++ {
+			all = append(all, core)
+		}
+		if len(all) > MaxCores {
+			return nil, fmt.Errorf("there are at most %d cores", MaxCores)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// String returns a list that [ParseCores] reads.
+func (c Cores) String() string {
+	var parts []string
+	for i := 0; i < len(c); {
+		last := i
+		for last+1 < len(c) && c[last+1] == c[last]+1 {
+			last++
+		}
+		parts = append(parts, PortRange{c[i], c[last]}.String())
+		i = last + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// Without returns the cores that are not in o.
+func (c Cores) Without(o Cores) Cores {
+	return slices.DeleteFunc(slices.Clone(c), func(core int) bool { return slices.Contains(o, core) })
+}
+
+// Check returns what is wrong with the cores of a node, or nil.
+func (c Cores) Check() error {
+	if len(c) > MaxCores {
+		return fmt.Errorf("a node has at most %d cores for tasks but found %d", MaxCores, len(c))
+	}
+	for i, core := range c {
+		if core < 0 || core > maxCore || i > 0 && core <= c[i-1] {
+			return fmt.Errorf("the cores of a node must be different numbers within [0, %d] in their order but found %d", maxCore, core)
+		}
+	}
+	return nil
+}
+
+// AssignedCores are the cores of an allocation, in the order of its tasks.
+type AssignedCores struct{ All []TaskCores }
+
+// TaskCores are the cores of one task.
+type TaskCores struct {
+	Task  string
+	Cores Cores
+}
+
+// Of returns the cores of a task, or nil.
+func (c *AssignedCores) Of(task string) Cores {
+	if c != nil {
+		for _, t := range c.All {
+			if t.Task == task {
+				return t.Cores
+			}
+		}
+	}
+	return nil
+}
+
+// CoresInUse are the cores of one node that allocations have.
+type CoresInUse map[int]*Allocation
+
+// Add adds the cores of an allocation.
+func (u CoresInUse) Add(a *Allocation) {
+	if a.Cores == nil {
+		return
+	}
+	for _, t := range a.Cores.All {
+		for _, core := range t.Cores {
+			u[core] = a
+		}
+	}
+}
+
+// Cores is the number of cores that each allocation of the group gets.
+func (g *TaskGroup) Cores() (sum int) {
+	for _, t := range g.Tasks {
+		if t != nil {
+			sum += t.Cores
+		}
+	}
+	return sum
+}
+
+// validateLimits checks what the task may use of a node.
+func (t *Task) validateLimits() error {
+	var errs []error
+	if most := t.MemoryMaxMB; most < NoMemoryLimit || most > 0 && most < t.Resources.MemoryMB {
+		errs = append(errs, fmt.Errorf("MemoryMaxMB must be at least MemoryMB, which is %d, or %d for no limit, but found %d", t.Resources.MemoryMB, NoMemoryLimit, most))
+	}
+	if t.Cores < 0 || t.Cores > MaxCores {
+		errs = append(errs, fmt.Errorf("Cores must be between [0, %d] but found %d", MaxCores, t.Cores))
+	}
+	return errors.Join(errs...)
 }

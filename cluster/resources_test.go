@@ -42,3 +42,28 @@ func TestLogConfig_MaxFileBytes(t *testing.T) {
 	must.Eq(t, 10<<20, cluster.DefaultLogConfig().MaxFileBytes())
 	must.Positive(t, cluster.LogConfig{MaxFileSizeMB: math.MaxInt}.MaxFileBytes())
 }
+
+// A list of cores that was read is written in its shortest form. Bad lists are refused.
+func TestParseCores(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", " ": "", "3": "3", "0-3,8": "0-3,8", "8, 1,0,2-2": "0-2,8", "4,4-5": "4-5", "0-1,3-4": "0-1,3-4",
+		"x": "must be a core", "1-": "must be a core", "3-2": "must be a core", "-1": "must be a core", "0-65536": "must be a core", "1,,2": "must be a core",
+		"0-4096": "at most 4096 cores",
+	} {
+		cores, err := cluster.ParseCores(text)
+		if err != nil {
+			must.StrContains(t, err.Error(), want, must.Sprint(text))
+			continue
+		}
+		must.Eq(t, want, cores.String(), must.Sprint(text))
+		must.NoError(t, cores.Check())
+		again, err := cluster.ParseCores(cores.String())
+		must.NoError(t, err)
+		must.Eq(t, cores, again)
+	}
+	must.Eq(t, cluster.Cores{0, 3}, cluster.Cores{0, 1, 2, 3}.Without(cluster.Cores{1, 2, 7}))
+	for _, bad := range []cluster.Cores{{1, 1}, {2, 1}, {-1}, {65536}, make(cluster.Cores, cluster.MaxCores+1)} {
+		must.Error(t, bad.Check())
+	}
+}

@@ -18,6 +18,9 @@ type Task struct {
 	// MemoryMaxMB is the most memory that the task may use, in mebibytes, if the machine has more free than
 	// Resources.MemoryMB, which placements count. Zero is Resources.MemoryMB, and [NoMemoryLimit] is no limit.
 	MemoryMaxMB int64 `codec:",omitempty"`
+	// Cores is the number of cores that the task has for itself. Placements count each as [CPUOfCore]: it
+	// replaces Resources.CPU.
+	Cores int `codec:",omitempty"`
 	// KillTimeout is how long the task may take to end after it was killed.
 	KillTimeout time.Duration
 	// ShutdownDelay is waited before the task is killed.
@@ -132,7 +135,7 @@ func (t *Task) Equal(o *Task) bool {
 	if t == nil || o == nil {
 		return t == o
 	}
-	return t.Name == o.Name && t.Resources == o.Resources && t.MemoryMaxMB == o.MemoryMaxMB && t.KillTimeout == o.KillTimeout &&
+	return t.Name == o.Name && t.Resources == o.Resources && t.MemoryMaxMB == o.MemoryMaxMB && t.Cores == o.Cores && t.KillTimeout == o.KillTimeout &&
 		t.ShutdownDelay == o.ShutdownDelay && t.StoragePlugin == o.StoragePlugin && t.Driver == o.Driver &&
 		bytes.Equal(t.Config, o.Config) && maps.Equal(t.Env, o.Env) && t.User == o.User &&
 		equalPointed(t.Lifecycle, o.Lifecycle) && t.Leader == o.Leader && t.KillSignal == o.KillSignal &&
@@ -186,10 +189,7 @@ func (t *Task) validate() error {
 	if t.KillSignal != "" && !isSignal(t.KillSignal) {
 		errs = append(errs, fmt.Errorf("Invalid kill signal %q: it must be a name such as SIGTERM", t.KillSignal))
 	}
-	if most := t.MemoryMaxMB; most < NoMemoryLimit || most > 0 && most < t.Resources.MemoryMB {
-		errs = append(errs, fmt.Errorf("MemoryMaxMB must be at least MemoryMB, which is %d, or %d for no limit, but found %d", t.Resources.MemoryMB, NoMemoryLimit, most))
-	}
-	errs = append(errs, checkConfig(t.Config), checkMap("Env", t.Env), checkMap("Meta", t.Meta),
+	errs = append(errs, t.validateLimits(), checkConfig(t.Config), checkMap("Env", t.Env), checkMap("Meta", t.Meta),
 		checkConstraints(t.Constraints), t.RestartPolicy.validate(), t.validateDevices(), t.CSIPlugin.validate())
 	if l := t.LogConfig; l != nil && (l.MaxFiles < 1 || l.MaxFileSizeMB < 1) {
 		errs = append(errs, fmt.Errorf("Logs need at least 1 file of 1 MiB but found %d files of %d MiB", l.MaxFiles, l.MaxFileSizeMB))
@@ -363,7 +363,7 @@ func (t *Task) at(v Version) *Task {
 		t.Ports = nil
 	}
 	if v < VersionOfLimits {
-		t.MemoryMaxMB = 0
+		t.MemoryMaxMB, t.Cores = 0, 0
 	}
 	if v < VersionOfServices {
 		t.Services = nil
@@ -373,7 +373,7 @@ func (t *Task) at(v Version) *Task {
 
 // usesLimits reports whether the group has a field of [VersionOfLimits].
 func (g *TaskGroup) usesLimits() bool {
-	return slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && t.MemoryMaxMB != 0 })
+	return slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && (t.MemoryMaxMB != 0 || t.Cores != 0) })
 }
 
 func (g *TaskGroup) usesDrivers() bool {

@@ -83,6 +83,8 @@ const (
 	WaitDevice WaitKind = "device"
 	// WaitPort is a port that another allocation of the node holds. The task has not started.
 	WaitPort WaitKind = "port"
+	// WaitCore is a core that another allocation of the node holds. The task has not started.
+	WaitCore WaitKind = "core"
 )
 
 // Bounds on the states of tasks. Longer texts are cut, and the oldest events are dropped.

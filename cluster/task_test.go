@@ -29,7 +29,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 			return cluster.VersionOfVolumes
 		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
 			return cluster.VersionOfConfirmation
-		case "MemoryMaxMB":
+		case "MemoryMaxMB", "Cores":
 			return cluster.VersionOfLimits
 		case "EndedAt":
 			return cluster.VersionOfRescheduling
@@ -57,7 +57,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 87, tagged)
+	must.MapLen(t, 91, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {
@@ -208,6 +208,10 @@ func TestJob_Validate_drivers(t *testing.T) {
 				t.Resources.MemoryMB, t.MemoryMaxMB = 300, 200
 			},
 			task + "MemoryMaxMB must be at least MemoryMB, which is 300, or -1 for no limit, but found 200",
+		},
+		"fewer than no cores": {
+			func(_ *cluster.Job, _ *cluster.TaskGroup, t *cluster.Task) { t.Cores = -1 },
+			task + "Cores must be between [0, 4096] but found -1",
 		},
 		"memory without a limit": {
 			func(_ *cluster.Job, _ *cluster.TaskGroup, t *cluster.Task) {

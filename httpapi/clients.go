@@ -130,7 +130,7 @@ func registration(q *request, w *wire.Node) (*cluster.Node, error) {
 	case !none.Fits(node.Resources) || !none.Fits(node.Reserved) || node.MaxAllocs < 0:
 		return refuse("a node's resources must be >= 0")
 	}
-	if err := cmp.Or(limits.Node(node), node.CheckDrivers(), node.CheckDevices(), node.Network.Check(), node.Unlisted.Check()); err != nil {
+	if err := cmp.Or(limits.Node(node), node.CheckDrivers(), node.CheckDevices(), node.Network.Check(), node.Cores.Check(), node.Unlisted.Check()); err != nil {
 		return refuse(err.Error())
 	}
 	if err := node.CheckStoragePlugins(); err != nil {

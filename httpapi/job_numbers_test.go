@@ -73,7 +73,7 @@ func jobNumbers() map[string]jobNumber {
 		"Resources.MemoryMB":                  task("Resources.MemoryMB", 0, 1<<24),
 		"Resources.DiskMB":                    task("Resources.DiskMB", 0, 1<<30),
 		"Resources.GPU":                       task("Resources.GPU", 0, 1_024_000),
-		"Resources.Cores":                     task("Resources.Cores", 0, 1<<20),
+		"Resources.Cores":                     task("Resources.Cores", 0, 4096),
 		"Resources.MemoryMaxMB":               task("Resources.MemoryMaxMB", -1, 1<<24),
 		"Resources.SecretsMB":                 task("Resources.SecretsMB", 0, 1<<24),
 		"Resources.IOPS":                      task("Resources.IOPS", 0, 1<<20),

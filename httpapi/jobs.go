@@ -171,7 +171,7 @@ func preserveResources(old, next *cluster.TaskGroup) {
 	for _, t := range next.Tasks {
 		for _, o := range old.Tasks {
 			if o.Name == t.Name {
-				t.Resources, t.MemoryMaxMB, t.Devices, t.Ports = o.Resources, o.MemoryMaxMB, o.Devices, o.Ports
+				t.Resources, t.MemoryMaxMB, t.Cores, t.Devices, t.Ports = o.Resources, o.MemoryMaxMB, o.Cores, o.Devices, o.Ports
 			}
 		}
 	}

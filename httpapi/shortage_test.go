@@ -209,6 +209,34 @@ func TestShortage_ports(t *testing.T) {
 	must.Len(t, 2, alloc.AllocatedResources.Shared.Networks[0].DynamicPorts)
 }
 
+// A blocked evaluation counts the nodes whose free cores are too few, and those that have too few in any case. The
+// row of an allocation has the cores of each task, and the node has all.
+func TestShortage_cores(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(3)
+	for i, cores := range []cluster.Cores{{0, 1, 2}, {7}} {
+		n := w.State().Node(nodeID(i + 1)).Copy()
+		n.Cores, n.Resources.CPU = cores, 16_000
+		w.must(&shims.NodeRegister{At: w.Now(), Node: n})
+	}
+	withCores := func(name string) *cluster.Job {
+		j := w.job(name, cluster.JobService, 1).Copy()
+		j.TaskGroups[0].Tasks[0].Cores = 2
+		return w.Job(j)
+	}
+	first := w.schedule(withCores("first"))
+	must.Eq(t, nodeID(1), first.Places[0].NodeID)
+	plan := w.schedule(withCores("second"))
+	must.NotNil(t, plan.Blocked)
+	m := result.Read(w.client().Evaluations().Info(string(plan.Blocked.ID), nil)).OK(t).FailedTGAllocs["second"]
+	must.Eq(t, map[string]int{"the node has 1 cores for tasks, and the group needs 2": 1, "the node reports no cores for tasks": 1}, m.ConstraintFiltered)
+	must.Eq(t, map[string]int{"cores": 1}, m.DimensionExhausted)
+	node := result.Read(w.client().Nodes().Info(string(nodeID(1)), nil)).OK(t)
+	must.Eq(t, []uint16{0, 1, 2}, node.NodeResources.Cpu.ReservableCpuCores)
+	raw := request(t, "GET", w.serve(httpapi.Options{}).URL+"/v1/allocation/"+string(first.Places[0].ID), "")
+	must.StrContains(t, raw.body, `"CpuShares":2000,"ReservedCores":[0,1]`)
+}
+
 // The API judges nodes as the scheduler does: a node that takes an allocation is never called
 // exhausted or filtered, and the others always are.
 func TestShortage_agreesWithTheScheduler(t *testing.T) {

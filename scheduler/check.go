@@ -44,6 +44,8 @@ type Refusal struct {
 //     in use, as many as the tasks request and of the kinds that they name; other placements have no devices;
 //   - a placement of a group that requests ports requires a port for each, with the number and from the range
 //     that the request has, which no allocation on the node has; other placements have no ports;
+//   - a placement of a group whose tasks have cores for themselves requires as many cores of the node for each,
+//     which no allocation on the node has; other placements have no cores;
 //   - a placement of a group with constraints requires a node that was not written after the plan's
 //     snapshot. Check does not judge constraints: the plan did, and the facts are the same.
 //
@@ -63,8 +65,7 @@ func Check(v View, plan *cluster.Plan) (accepted *cluster.Plan, refused []Refusa
 		replaced: make(map[cluster.AllocID]bool),
 		placed:   make(map[cluster.AllocID]bool),
 		rooms:    make(map[cluster.NodeID]*room),
-		devices:  make(map[cluster.NodeID]cluster.DevicesInUse),
-		ports:    make(map[cluster.NodeID]cluster.PortsInUse),
+		held:     make(map[cluster.NodeID]*held),
 		clients:  make(map[*cluster.TaskGroup]feasible.Client),
 		rollouts: make(map[string]*rollout),
 		book:     volumes.NewBook(v),
@@ -99,10 +100,8 @@ type checker struct {
 	replaced, placed map[cluster.AllocID]bool
 	// rooms are the free resources of nodes after the accepted placements.
 	rooms map[cluster.NodeID]*room
-	// devices are the devices in use of the nodes that got allocations with devices.
-	devices map[cluster.NodeID]cluster.DevicesInUse
-	// ports are the ports in use of the nodes that got allocations with ports.
-	ports map[cluster.NodeID]cluster.PortsInUse
+	// held is what allocations have alone on the nodes that got allocations with such things.
+	held map[cluster.NodeID]*held
 	// clients are the demands on clients of the groups that the plan places.
 	clients map[*cluster.TaskGroup]feasible.Client
 	// rollouts are the rollouts of the job's groups after the accepted stops.
@@ -233,11 +232,8 @@ func (c *checker) judgePlace(a *cluster.Allocation) {
 	}
 	c.rooms[a.NodeID].take(placed.Resources)
 	c.book.Add(placed, g)
-	if placed.Devices != nil {
-		c.devicesInUse(a.NodeID).Add(placed.Devices)
-	}
-	if placed.Ports != nil {
-		c.portsInUse(a.NodeID).Add(placed)
+	if placed.Devices != nil || placed.Ports != nil || placed.Cores != nil {
+		c.heldOn(a.NodeID).add(placed)
 	}
 	c.tally.come(placed)
 }
@@ -269,6 +265,9 @@ func (c *checker) placeReason(g *cluster.TaskGroup, a *cluster.Allocation) strin
 		return fmt.Sprintf("node %s: %s", a.NodeID, why)
 	}
 	if why := portsReason(c, g, a, node); why != "" {
+		return fmt.Sprintf("node %s: %s", a.NodeID, why)
+	}
+	if why := coresReason(c, g, a, node); why != "" {
 		return fmt.Sprintf("node %s: %s", a.NodeID, why)
 	}
 	if why := c.predecessorReason(a); why != "" {
@@ -323,16 +322,16 @@ func (c *checker) devicesReason(g *cluster.TaskGroup, a *cluster.Allocation, n *
 	if a.Devices == nil && !g.RequestsDevices() {
 		return ""
 	}
-	return feasible.RefusalOfDevices(g, n, a.Devices, c.devicesInUse(n.ID))
+	return feasible.RefusalOfDevices(g, n, a.Devices, c.heldOn(n.ID).devices)
 }
 
-func (c *checker) devicesInUse(id cluster.NodeID) cluster.DevicesInUse {
-	used := c.devices[id]
-	if used == nil {
-		used = devicesInUse(c.view, id)
-		c.devices[id] = used
+func (c *checker) heldOn(id cluster.NodeID) *held {
+	h := c.held[id]
+	if h == nil {
+		h = heldOn(c.view, id)
+		c.held[id] = h
 	}
-	return used
+	return h
 }
 
 // portsReason returns why the allocation cannot have its ports, or the empty string.
@@ -340,16 +339,15 @@ func portsReason(c *checker, g *cluster.TaskGroup, a *cluster.Allocation, n *clu
 	if a.Ports == nil && !g.RequestsPorts() {
 		return ""
 	}
-	return feasible.RefusalOfPorts(g, n, a.Ports, c.portsInUse(n.ID))
+	return feasible.RefusalOfPorts(g, n, a.Ports, c.heldOn(n.ID).ports)
 }
 
-func (c *checker) portsInUse(id cluster.NodeID) cluster.PortsInUse {
-	used := c.ports[id]
-	if used == nil {
-		used = portsInUse(c.view, id)
-		c.ports[id] = used
+// coresReason returns why the allocation cannot have its cores, or the empty string.
+func coresReason(c *checker, g *cluster.TaskGroup, a *cluster.Allocation, n *cluster.Node) string {
+	if a.Cores == nil && g.Cores() == 0 {
+		return ""
 	}
-	return used
+	return feasible.RefusalOfCores(g, n, a.Cores, c.heldOn(n.ID).cores)
 }
 
 // predecessorReason returns why the allocation may not replace its predecessor, or the empty

@@ -87,10 +87,11 @@ func (d *draft) place(g *cluster.TaskGroup, name string, previous *cluster.Alloc
 		CreateTime:    d.now,
 		ModifyTime:    d.now,
 	}
-	if g.RequestsPorts() {
-		used := d.world.portsInUse(at.node.ID)
-		a.Ports, _ = feasible.AssignPorts(g, at.node, a.ID, used) // the caller has checked that they are free
-		used.Add(a)
+	if g.RequestsPorts() || g.Cores() > 0 { // the caller has checked that they are free
+		held := d.world.heldOn(at.node.ID)
+		a.Ports, _ = feasible.AssignPorts(g, at.node, a.ID, held.ports)
+		a.Cores, _ = feasible.AssignCores(g, at.node, held.cores)
+		held.add(a)
 	}
 	if previous == nil {
 		d.most--

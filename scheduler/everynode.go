@@ -53,7 +53,7 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 			continue
 		}
 		s, fits := p.spotOn(r, demands.Devices())
-		if !r.fits(need) || !fits || !p.world.hasPorts(g, r.node) || len(g.Volumes) > 0 && p.world.claims().Refusal(p.job.Namespace, g, name, r.node) != "" {
+		if !r.fits(need) || !fits || !p.world.hasFree(g, r.node) || len(g.Volumes) > 0 && p.world.claims().Refusal(p.job.Namespace, g, name, r.node) != "" {
 			missing++
 			continue
 		}
@@ -66,7 +66,7 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 		}
 		r.take(need)
 		if s.devices != nil {
-			p.world.devicesInUse(r.node.ID).Add(s.devices)
+			p.world.heldOn(r.node.ID).devices.Add(s.devices)
 		}
 		p.draft.place(g, name, previous, s)
 	}
@@ -79,7 +79,7 @@ func (p *planner) spotOn(r *room, devices feasible.Devices) (s spot, ok bool) {
 	if !devices.Any() {
 		return s, true
 	}
-	assigned, ok := devices.Assign(r.node, p.world.devicesInUse(r.node.ID))
+	assigned, ok := devices.Assign(r.node, p.world.heldOn(r.node.ID).devices)
 	s.devices = assigned.Devices
 	return s, ok
 }

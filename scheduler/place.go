@@ -57,7 +57,7 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible
 		p.distinct = true
 	}
 	for i := range rooms {
-		if r := &rooms[i]; !taken[r.node.ID] && r.fits(p.need) && accepts(r.node, j, g, version) && demands.Refusal(r.node) == "" && p.assign(r.node) && w.hasPorts(g, r.node) {
+		if r := &rooms[i]; !taken[r.node.ID] && r.fits(p.need) && accepts(r.node, j, g, version) && demands.Refusal(r.node) == "" && p.assign(r.node) && w.hasFree(g, r.node) {
 			p.heap = append(p.heap, candidate{room: r, left: p.left(r)})
 		}
 	}
@@ -101,7 +101,7 @@ func (p *placer) assign(n *cluster.Node) bool {
 	if p.next == nil {
 		return true
 	}
-	next, ok := p.devices.Assign(n, p.world.devicesInUse(n.ID))
+	next, ok := p.devices.Assign(n, p.world.heldOn(n.ID).devices)
 	if ok {
 		p.next[n.ID] = next
 	} else {
@@ -115,7 +115,7 @@ func (p *placer) fits(c candidate) bool {
 	if p.distinct && c.taken || p.next != nil && p.next[c.node.ID].Devices == nil {
 		return false
 	}
-	return c.fits(p.need) && p.world.hasPorts(p.group, c.node)
+	return c.fits(p.need) && p.world.hasFree(p.group, c.node)
 }
 
 // left is [room.left]. A node with devices that the group prefers counts as fuller than any other.
@@ -142,7 +142,7 @@ func (p *placer) take(c *candidate) spot {
 	c.taken = true
 	if p.next != nil {
 		s.devices = p.next[c.node.ID].Devices
-		p.world.devicesInUse(c.node.ID).Add(s.devices)
+		p.world.heldOn(c.node.ID).devices.Add(s.devices)
 		p.assign(c.node)
 	}
 	c.left = p.left(c.room)

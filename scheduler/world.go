@@ -22,10 +22,8 @@ type world struct {
 	book *volumes.Book
 	// rooms are the ready nodes by id; nil until [world.ready] is first called.
 	rooms []room
-	// devices are the devices in use of the nodes that a group with devices has read.
-	devices map[cluster.NodeID]cluster.DevicesInUse
-	// ports are the ports in use of the nodes that a group with ports has read.
-	ports map[cluster.NodeID]cluster.PortsInUse
+	// held caches [world.heldOn].
+	held map[cluster.NodeID]*held
 }
 
 // room is one ready node with its free resources.
@@ -39,10 +37,7 @@ type room struct {
 }
 
 func newWorld(v View) *world {
-	return &world{
-		View: v, nodes: make(map[cluster.NodeID]*cluster.Node), devices: make(map[cluster.NodeID]cluster.DevicesInUse),
-		ports: make(map[cluster.NodeID]cluster.PortsInUse),
-	}
+	return &world{View: v, nodes: make(map[cluster.NodeID]*cluster.Node), held: make(map[cluster.NodeID]*held)}
 }
 
 // Node returns the node, or nil. The view does not change, and the jobs of a turn share
@@ -90,62 +85,52 @@ func (w *world) claims() *volumes.Book {
 	return w.book
 }
 
-// devicesInUse returns the devices of the node that allocations have. The map is shared: placements change it.
-// Only groups with devices call it, and other jobs do not pay for the walk over the node's allocations.
-func (w *world) devicesInUse(id cluster.NodeID) cluster.DevicesInUse {
-	used := w.devices[id]
-	if used == nil {
-		used = devicesInUse(w, id)
+// heldOn returns what allocations have alone on the node. It is shared: placements change it. Only groups that
+// request such things call it, and other jobs do not pay for the walk over the node's allocations.
+func (w *world) heldOn(id cluster.NodeID) *held {
+	h := w.held[id]
+	if h == nil {
+		h = heldOn(w, id)
 		for _, a := range w.ahead {
 			if a.NodeID == id {
-				used.Add(a.Devices)
+				h.add(a)
 			}
 		}
-		w.devices[id] = used
+		w.held[id] = h
 	}
-	return used
+	return h
 }
 
-// devicesInUse returns the devices of the node that allocations in the view have.
-func devicesInUse(v View, id cluster.NodeID) cluster.DevicesInUse {
-	used := cluster.DevicesInUse{}
+// held are the things of a node that one allocation has at a time.
+type held struct {
+	devices cluster.DevicesInUse
+	ports   cluster.PortsInUse
+	cores   cluster.CoresInUse
+}
+
+func (h *held) add(a *cluster.Allocation) {
+	h.devices.Add(a.Devices)
+	h.ports.Add(a)
+	h.cores.Add(a)
+}
+
+// heldOn returns what allocations in the view have alone on the node.
+func heldOn(v View, id cluster.NodeID) *held {
+	h := &held{devices: cluster.DevicesInUse{}, ports: cluster.PortsInUse{}, cores: cluster.CoresInUse{}}
 	for a := range v.LiveAllocsByNode(id) {
-		used.Add(a.Devices)
+		h.add(a)
 	}
-	return used
+	return h
 }
 
-// portsInUse is like [world.devicesInUse], for ports.
-func (w *world) portsInUse(id cluster.NodeID) cluster.PortsInUse {
-	used := w.ports[id]
-	if used == nil {
-		used = portsInUse(w, id)
-		for _, a := range w.ahead {
-			if a.NodeID == id {
-				used.Add(a)
-			}
+// hasFree reports whether the node has the ports and cores of one more allocation of the group free.
+func (w *world) hasFree(g *cluster.TaskGroup, n *cluster.Node) bool {
+	if g.RequestsPorts() {
+		if _, ok := feasible.AssignPorts(g, n, "", w.heldOn(n.ID).ports); !ok {
+			return false
 		}
-		w.ports[id] = used
 	}
-	return used
-}
-
-// portsInUse returns the ports of the node that allocations in the view have.
-func portsInUse(v View, id cluster.NodeID) cluster.PortsInUse {
-	used := cluster.PortsInUse{}
-	for a := range v.LiveAllocsByNode(id) {
-		used.Add(a)
-	}
-	return used
-}
-
-// hasPorts reports whether the node has the ports of one more allocation of the group free.
-func (w *world) hasPorts(g *cluster.TaskGroup, n *cluster.Node) bool {
-	if !g.RequestsPorts() {
-		return true
-	}
-	_, ok := feasible.AssignPorts(g, n, "", w.portsInUse(n.ID))
-	return ok
+	return g.Cores() == 0 || len(feasible.FreeCores(n, w.heldOn(n.ID).cores)) >= g.Cores()
 }
 
 // room returns the ready node, or nil.

@@ -40,6 +40,24 @@ func TestCapacityIndex_Drivers(t *testing.T) {
 	}
 }
 
+// The cores that tasks can have are capacity.
+func TestCapacityIndex_Cores(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfLimits) })
+	node := &cluster.Node{ID: "n1", Status: cluster.NodeReady, Cores: cluster.Cores{1}}
+	capacity := func() (moved bool) {
+		w.write(func(x *statestore.Txn) { must.NoError(t, x.UpsertNode(node, w.now)) })
+		return w.snap().WorkView().CapacityIndex() == w.index
+	}
+	must.True(t, capacity(), must.Sprint("a new node"))
+	must.False(t, capacity())
+	node.Cores = cluster.Cores{1, 3}
+	must.True(t, capacity())
+	node.Cores = cluster.Cores{3, 1}
+	must.ErrorContains(t, w.store.Begin(w.index+1).UpsertNode(node, w.now), "in their order")
+}
+
 // The range of dynamic ports, and what is reserved of all ports, are capacity.
 func TestCapacityIndex_Ports(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 	if before != nil && before.SecretID != n.SecretID {
 		return ErrNodeSecret
 	}
-	if err := cmp.Or(after.CheckDrivers(), after.CheckDevices(), after.Network.Check(), after.Unlisted.Check()); err != nil {
+	if err := cmp.Or(after.CheckDrivers(), after.CheckDevices(), after.Network.Check(), after.Cores.Check(), after.Unlisted.Check()); err != nil {
 		return fmt.Errorf("registering node %s: %w", n.ID, err)
 	}
 	if err := after.CheckStoragePlugins(); err != nil {

@@ -100,11 +100,11 @@ func fitter(before, after *cluster.Node) bool {
 		!slices.EqualFunc(before.StoragePlugins, after.StoragePlugins, (*cluster.StoragePlugin).SameService))
 }
 
-// equipped reports whether the devices and ports of a ready node may fulfil demands that they did not
-// fulfil before. Below cluster version 6 no node has devices, and below 9 none has a network.
+// equipped reports whether the devices, ports and cores of a ready node may fulfil demands that they did not
+// fulfil before. Below cluster version 6 no node has devices, and below 9 none has a network or cores.
 func equipped(before, after *cluster.Node) bool {
 	return before.Ready() && after.Ready() && (!slices.EqualFunc(before.Devices, after.Devices, (*cluster.DeviceGroup).FulfilsAs) ||
-		!before.Network.Equal(after.Network))
+		!before.Network.Equal(after.Network) || !slices.Equal(before.Cores, after.Cores))
 }
 
 // sameDriver reports whether both drivers fulfil the same demands.

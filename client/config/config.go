@@ -32,6 +32,8 @@ type Config struct {
 	Reserved cluster.Resources
 	// ReservedPorts are the ports that no task gets.
 	ReservedPorts cluster.PortRanges
+	// ReservedCores are the cores that no task has for itself.
+	ReservedCores cluster.Cores
 	// NetworkInterface is the interface whose address tasks get, or empty: then it is found out.
 	NetworkInterface string
 	// MinDynamicPort and MaxDynamicPort are the range of dynamic ports. Zero is the default.

@@ -34,6 +34,7 @@ reserved {
   cpu  = 500
   disk = 10
   reserved_ports = "22,8000-8010"
+  cores = "0,2-3"
 }
 network_interface = "eth1"
 min_dynamic_port  = 30000
@@ -83,7 +84,7 @@ func TestParse_everyKey(t *testing.T) {
 		Name: "n1", Datacenter: "dc2", Region: "eu", Class: "web", Pool: "blue", DataDir: "/var/lib/nodedrain", PluginDir: "/opt/plugins", RunDir: "/run/nd",
 		Meta:      map[string]string{"rack": "r1"},
 		Resources: cluster.Resources{MemoryMB: 4096}, Reserved: cluster.Resources{CPU: 500, DiskMB: 10},
-		ReservedPorts: cluster.PortRanges{{First: 22, Last: 22}, {First: 8000, Last: 8010}}, NetworkInterface: "eth1", MinDynamicPort: 30000, MaxDynamicPort: 30999,
+		ReservedPorts: cluster.PortRanges{{First: 22, Last: 22}, {First: 8000, Last: 8010}}, ReservedCores: cluster.Cores{0, 2, 3}, NetworkInterface: "eth1", MinDynamicPort: 30000, MaxDynamicPort: 30999,
 		Servers: config.Servers{
 			Addresses: []string{"https://10.0.0.1:4646", "http://[::1]:4646"},
 			CAFile:    "/etc/ca.pem", CertFile: "/etc/cert.pem", KeyFile: "/etc/key.pem", ServerName: "server.eu.nomad",

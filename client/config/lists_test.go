@@ -57,6 +57,11 @@ func lists() []list {
 			bad:  map[string]string{"0": `"0" must be a port`, "9-8": "must be a port", "ssh": "must be a port", "65536": "must be a port"},
 		},
 		{
+			field: "ReservedCores", write: within("reserved {\n cores = \"", ",", "\"\n}"),
+			good: []string{"0", "2-3", "7"},
+			bad:  map[string]string{"-1": "must be a core", "9-8": "must be a core", "all": "must be a core", "65536": "must be a core"},
+		},
+		{
 			field: "Plugins", write: within("", "\n", ""),
 			good: []string{"plugin \"a\" { }", "plugin \"b\" { }", "plugin \"c\" {\n enabled = false\n}"},
 			bad: map[string]string{

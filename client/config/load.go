@@ -105,6 +105,7 @@ type reserved struct {
 	Memory hcl.Expression `hcl:"memory,optional"`
 	Disk   hcl.Expression `hcl:"disk,optional"`
 	Ports  hcl.Expression `hcl:"reserved_ports,optional"`
+	Cores  hcl.Expression `hcl:"cores,optional"`
 }
 
 type servers struct {
@@ -156,6 +157,9 @@ func (f *file) config() (*Config, hcl.Diagnostics) {
 		var err error
 		if c.ReservedPorts, err = cluster.ParsePortRanges(r.text(b.Ports, "")); err != nil {
 			r.refuse(b.Ports, "reserved_ports", err.Error())
+		}
+		if c.ReservedCores, err = cluster.ParseCores(r.text(b.Cores, "")); err != nil {
+			r.refuse(b.Cores, "cores", err.Error())
 		}
 	}
 	c.NetworkInterface = r.name("network_interface", f.Interface, "")

@@ -32,7 +32,9 @@ type Machine struct {
 	Attributes map[string]string
 	// Resources is the capacity. CPU is in thousandths of a core.
 	Resources cluster.Resources
-	Network   Network
+	// Cores are the cores that this process may use.
+	Cores   cluster.Cores
+	Network Network
 }
 
 // Take reads the facts of this machine. It fails if processors, memory or disk are unknown: without them
@@ -112,10 +114,16 @@ func (m *Machine) system(path string) {
 
 // processors counts those that this process may use.
 func (m *Machine) processors(root string) {
-	cores := strconv.Itoa(runtime.NumCPU())
+	var may unix.CPUSet
+	if unix.SchedGetaffinity(0, &may) == nil {
+		for core := range len(may) * 64 {
+			if may.IsSet(core) {
+				m.Cores = append(m.Cores, core)
+			}
+		}
+	}
 	m.Resources.CPU = int64(runtime.NumCPU()) * 1000
-	m.set("cpu.numcores", cores)
-	m.set("cpu.reservablecores", cores)
+	m.set("cpu.numcores", strconv.Itoa(runtime.NumCPU()))
 	content, err := os.ReadFile(filepath.Join(root, "proc/cpuinfo"))
 	if err == nil {
 		model, _ := field(content, "model name")

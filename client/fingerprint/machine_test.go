@@ -42,7 +42,7 @@ func TestTake(t *testing.T) {
 	for name, expected := range map[string]string{
 		"cpu.arch": runtime.GOARCH, "cpu.modelname": "A CPU: fast", "cpu.frequency": "2399", "cpu.numcores": strconv.Itoa(runtime.NumCPU()),
 		"memory.totalbytes": "2147491840", "os.name": "debian", "os.version": "13", "kernel.name": "linux",
-		"cpu.reservablecores": strconv.Itoa(runtime.NumCPU()), "os.signals": strings.Join(cluster.Signals(), ","),
+		"os.signals": strings.Join(cluster.Signals(), ","),
 		"unique.hostname": hostname, "nodedrain.version": "v1.2.3", "unique.storage.volume": root,
 	} {
 		must.Eq(t, expected, m.Attributes[name], must.Sprint(name))
@@ -50,6 +50,8 @@ func TestTake(t *testing.T) {
 	must.MapContainsKeys(t, m.Attributes, []string{"kernel.version", "kernel.arch", "unique.storage.bytestotal", "unique.storage.bytesfree"})
 	must.RegexMatch(t, regexp.MustCompile(`^(v[1-9][0-9]*|unavailable)$`), m.Attributes["kernel.landlock"])
 	must.Eq(t, int64(runtime.NumCPU())*1000, m.Resources.CPU)
+	must.Len(t, runtime.NumCPU(), m.Cores)
+	must.NoError(t, m.Cores.Check())
 	must.Eq(t, 2048, m.Resources.MemoryMB)
 	must.Positive(t, m.Resources.DiskMB)
 	must.Eq(t, m.Attributes["unique.network.ip-address"], m.Network.IP)

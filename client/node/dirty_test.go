@@ -58,7 +58,7 @@ func TestNode_startOverRemains(t *testing.T) {
 			write(w, filepath.Join(alloc, "t", ".mock-old.json.new"), nil)
 		},
 		"a control group": func(w *world, _ string, _ keeper.Config) {
-			_, err := w.node.shell.tasks.createGroup("a", "t", driver.Resources{})
+			_, err := w.node.shell.tasks.createGroup("a", "t", driver.Resources{}, nil)
 			must.NoError(w, err)
 		},
 		"files of the node": func(w *world, _ string, _ keeper.Config) {

@@ -405,7 +405,7 @@ func TestNode_processWithoutARecord(t *testing.T) {
 // sleeper starts a process in the control group of a task. Without control groups it skips the test.
 func (w *world) sleeper(alloc cluster.AllocID, task string) (*cgroup.Group, *exec.Cmd) {
 	w.Helper()
-	path, err := w.node.shell.tasks.createGroup(alloc, task, driver.Resources{})
+	path, err := w.node.shell.tasks.createGroup(alloc, task, driver.Resources{}, nil)
 	if err != nil || path == "" {
 		w.stop()
 		w.Skip("!!! NOT RUN: it creates control groups, and this user can make none")

@@ -327,6 +327,10 @@ func describe(c *config.Config, self identity, m *fingerprint.Machine, groups cg
 	}
 	n.Attributes["cpu.totalcompute"] = strconv.FormatInt(n.Resources.CPU, 10)
 	n.Attributes["cpu.usablecompute"] = strconv.FormatInt(max(0, n.Resources.CPU-n.Reserved.CPU), 10)
+	if groups.Pins() {
+		n.Cores = m.Cores.Without(c.ReservedCores)
+	}
+	n.Attributes["cpu.reservablecores"] = strconv.Itoa(len(n.Cores))
 	if kind := groups.Kind(); kind != "none" {
 		n.Attributes["unique.cgroup.version"] = kind
 		n.Attributes["os.cgroups.version"] = strings.TrimPrefix(kind, "v")

@@ -73,7 +73,7 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 		return fail(driver.Recoverable, fmt.Errorf("the socket of the storage plugin: %w", err))
 	}
 	resources := resourcesOf(alloc, group, task)
-	if resources.Cgroup, err = t.createGroup(alloc.ID, task.Name, resources); err != nil {
+	if resources.Cgroup, err = t.createGroup(alloc.ID, task.Name, resources, alloc.Cores.Of(task.Name)); err != nil {
 		return fail(driver.Recoverable, err)
 	}
 	if err := t.mayStart(alloc); err != nil {
@@ -96,7 +96,7 @@ func (t *tasks) start(ctx context.Context, d driver.Driver, ref client.TaskRef, 
 
 // resourcesOf returns what the driver gets of the resources and ports of a task, but for its control group.
 func resourcesOf(alloc *cluster.Allocation, group *cluster.TaskGroup, task *cluster.Task) driver.Resources {
-	r := driver.Resources{CPU: task.Resources.CPU, MemoryMB: task.Resources.MemoryMB, MemoryMaxMB: task.MemoryMaxMB}
+	r := driver.Resources{CPU: task.Resources.CPU, Cores: alloc.Cores.Of(task.Name).String(), MemoryMB: task.Resources.MemoryMB, MemoryMaxMB: task.MemoryMaxMB}
 	if alloc.Ports == nil {
 		return r
 	}
@@ -183,10 +183,10 @@ func refuseUnsupported(task *cluster.Task, c driver.Capabilities) error {
 
 // createGroup creates the control group of a task, with its owner. The path is empty if the machine has no
 // control groups.
-func (t *tasks) createGroup(alloc cluster.AllocID, task string, r driver.Resources) (string, error) {
+func (t *tasks) createGroup(alloc cluster.AllocID, task string, r driver.Resources, cores cluster.Cores) (string, error) {
 	// A thousandth of a core weighs about as much as one share of the kernel's 1,024.
 	group, err := t.groups.Create(groupName(alloc, task), cgroup.Limits{
-		CPUShares: r.CPU, MemoryBytes: r.MemoryBytes(), MemoryLowBytes: r.MemoryLowBytes(),
+		CPUShares: r.CPU, MemoryBytes: r.MemoryBytes(), MemoryLowBytes: r.MemoryLowBytes(), Cores: cores,
 	})
 	switch {
 	case errors.Is(err, cgroup.ErrNone):

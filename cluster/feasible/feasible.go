@@ -100,7 +100,7 @@ func (c Client) Refusal(n *cluster.Node) string {
 }
 
 // Refusal returns why the group may not run on the node, or the empty string. It does not judge which devices
-// are healthy and free, and which ports are free.
+// are healthy and free, and which ports and cores are free.
 func (d *Demands) Refusal(n *cluster.Node) string {
 	if why := d.Unsatisfied(n); why != "" {
 		return why
@@ -114,6 +114,9 @@ func (d *Demands) Refusal(n *cluster.Node) string {
 		}
 	}
 	if why := d.devices.Missing(n); why != "" {
+		return why
+	}
+	if why := MissingCores(d.group, n); why != "" {
 		return why
 	}
 	return MissingPorts(d.group, n)

@@ -19,6 +19,8 @@ func OfTask(j *cluster.Job, g *cluster.TaskGroup, t *cluster.Task, name string) 
 		return true
 	case "NOMAD_CPU_LIMIT":
 		return t.Resources.CPU > 0
+	case "NOMAD_CPU_CORES":
+		return t.Cores > 0
 	case "NOMAD_MEMORY_LIMIT":
 		return t.Resources.MemoryMB > 0
 	case "NOMAD_MEMORY_MAX_LIMIT":

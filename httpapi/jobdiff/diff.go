@@ -312,7 +312,7 @@ func taskFields(t *cluster.Task) []field {
 func resourceFields(t *cluster.Task) []field {
 	r := t.Resources
 	return []field{
-		{"CPU", strconv.FormatInt(r.CPU, 10)}, {"DiskMB", strconv.FormatInt(r.DiskMB, 10)},
+		{"CPU", strconv.FormatInt(r.CPU, 10)}, {"Cores", number(t.Cores)}, {"DiskMB", strconv.FormatInt(r.DiskMB, 10)},
 		{"GPU", strconv.FormatInt(r.GPU, 10)}, {"MemoryMB", strconv.FormatInt(r.MemoryMB, 10)}, {"MemoryMaxMB", number(int(t.MemoryMaxMB))},
 	}
 }

@@ -67,7 +67,7 @@ func taskFields() []Field {
 	}, services(in), []Field{
 		block(need),
 		kept(need + ".CPU"),
-		warned(need+".Cores", "a task has no cores of its own, and counts with its cpu alone"),
+		kept(need + ".Cores").remark("it replaces `cpu`: each counts as a cpu of 1000"),
 		kept(need + ".MemoryMB").named("memory"),
 		kept(need + ".MemoryMaxMB").named("memory_max").remark("at least `memory`, or -1 for no limit; the scheduler counts `memory`"),
 		kept(need + ".DiskMB").named("disk"),

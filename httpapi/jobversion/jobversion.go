@@ -29,8 +29,10 @@ func At(j *cluster.Job, v cluster.Version) (kept *cluster.Job, warnings []string
 			warn(fmt.Sprintf("the reschedule block of group %q has no effect yet", group), "the job")
 		}
 	}
-	if v < cluster.VersionOfLimits && withoutLimits(j) {
-		warn("memory_max has no effect yet", "the job")
+	if v < cluster.VersionOfLimits {
+		for _, what := range withoutLimits(j) {
+			warn("the field "+what+" has no effect yet", "the job")
+		}
 	}
 	if v < cluster.VersionOfServices && j.HasServices() {
 		j = j.WithoutServices()
@@ -70,19 +72,28 @@ func keepsApart(j *cluster.Job) bool {
 	return j.DistinctHosts || slices.ContainsFunc(j.TaskGroups, func(g *cluster.TaskGroup) bool { return g.DistinctHosts })
 }
 
-// withoutLimits takes the limits of tasks out of a job. It reports whether the job had any.
-func withoutLimits(j *cluster.Job) (had bool) {
+// withoutLimits takes the fields of [cluster.VersionOfLimits] out of a job. It returns the names of those that the
+// job had.
+func withoutLimits(j *cluster.Job) (names []string) {
+	var memory, cores bool
 	for _, g := range j.TaskGroups {
 		if g == nil {
 			continue
 		}
 		for _, t := range g.Tasks {
-			if t != nil && t.MemoryMaxMB != 0 {
-				t.MemoryMaxMB, had = 0, true
+			if t != nil {
+				memory, cores = memory || t.MemoryMaxMB != 0, cores || t.Cores != 0
+				t.MemoryMaxMB, t.Cores = 0, 0
 			}
 		}
 	}
-	return had
+	if memory {
+		names = append(names, "memory_max")
+	}
+	if cores {
+		names = append(names, "cores")
+	}
+	return names
 }
 
 // withoutPolicies takes the reschedule policies out of a job. It returns the names of the groups whose policy is not the

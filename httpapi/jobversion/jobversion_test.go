@@ -33,10 +33,11 @@ func TestAt(t *testing.T) {
 			g.Reschedule = &cluster.ReschedulePolicy{Attempts: 1, Interval: time.Hour, Delay: time.Minute, DelayFunction: "constant"}
 		}, 9, `the reschedule block of group "g" has no effect yet`, ""},
 		"reschedule by default": {func(j *cluster.Job, g *cluster.TaskGroup) { g.Reschedule = cluster.DefaultReschedulePolicy(j.Type) }, 1, "", ""},
-		"memory_max":            {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Tasks[0].MemoryMaxMB = 64 }, 9, "memory_max has no effect yet", ""},
 		"services": {func(_ *cluster.Job, g *cluster.TaskGroup) {
 			g.Services, g.Tasks[0].Services = []cluster.Service{{Name: "web"}}, []cluster.Service{{Name: "api"}}
 		}, 9, "services and their checks have no effect yet", ""},
+		"memory_max": {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Tasks[0].MemoryMaxMB = 64 }, 9, "the field memory_max has no effect yet", ""},
+		"cores":      {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Tasks[0].Cores = 2 }, 9, "the field cores has no effect yet", ""},
 		"update": {func(_ *cluster.Job, g *cluster.TaskGroup) {
 			u := cluster.DefaultUpdateStrategy()
 			g.Update = &u

@@ -20,7 +20,7 @@ const (
 	maxMemoryMB = 1 << 24
 	maxDiskMB   = 1 << 30
 	maxGPU      = 1000 * cluster.MaxDeviceCount
-	// maxUnread bounds Cores and IOPS, which the servers do not keep.
+	// maxUnread bounds IOPS, which the servers do not keep.
 	maxUnread = 1 << 20
 	// maxRestarts bounds the restarts in one interval.
 	maxRestarts = 100_000
@@ -90,7 +90,7 @@ func checkTaskNumbers(place string, w *wire.Task) []error {
 		checkRange(place, "Resources.MemoryMB", r.MemoryMB, 0, maxMemoryMB),
 		checkRange(place, "Resources.DiskMB", r.DiskMB, 0, maxDiskMB),
 		checkRange(place, "Resources.GPU", &r.GPU, 0, maxGPU),
-		checkRange(place, "Resources.Cores", r.Cores, 0, maxUnread),
+		checkRange(place, "Resources.Cores", r.Cores, 0, cluster.MaxCores),
 		checkRange(place, "Resources.MemoryMaxMB", r.MemoryMaxMB, -1, maxMemoryMB), // -1 is no limit in the compatible API
 		checkRange(place, "Resources.SecretsMB", r.SecretsMB, 0, maxMemoryMB),
 		checkRange(place, "Resources.IOPS", r.IOPS, 0, maxUnread),

@@ -36,7 +36,7 @@ func hasTexts(t cluster.TaskState) bool {
 
 func waitMayRepeat(w *cluster.TaskWait) bool {
 	switch w.For {
-	case cluster.WaitShutdownDelay, cluster.WaitGrace, cluster.WaitDisk, cluster.WaitDevice, cluster.WaitPort:
+	case cluster.WaitShutdownDelay, cluster.WaitGrace, cluster.WaitDisk, cluster.WaitDevice, cluster.WaitPort, cluster.WaitCore:
 		return false
 	}
 	return w.Detail != ""

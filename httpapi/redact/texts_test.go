@@ -13,7 +13,7 @@ import (
 func TestTaskStates_waits(t *testing.T) {
 	t.Parallel()
 	for kind, shown := range map[cluster.WaitKind]bool{
-		cluster.WaitShutdownDelay: true, cluster.WaitGrace: true, cluster.WaitDisk: true, cluster.WaitDevice: true, cluster.WaitPort: true,
+		cluster.WaitShutdownDelay: true, cluster.WaitGrace: true, cluster.WaitDisk: true, cluster.WaitDevice: true, cluster.WaitPort: true, cluster.WaitCore: true,
 		cluster.WaitDriver: false, cluster.WaitProcess: false, "new": false,
 	} {
 		states := TaskStates(&cluster.TaskStates{Tasks: []cluster.TaskState{{Name: "t", Waiting: &cluster.TaskWait{For: kind, Detail: "why"}}}})

@@ -157,6 +157,7 @@ func (c *shortage) add(s State, j *cluster.Job, g *cluster.TaskGroup, n *cluster
 	}
 	c.shortOfDevices(s, n, short)
 	c.shortOfPorts(s, g, n, short)
+	shortOfCores(s, g, n, short)
 	if len(short) == 0 {
 		return // the scheduler is about to place it there
 	}
@@ -224,13 +225,29 @@ func (c *shortage) shortOfPorts(s State, g *cluster.TaskGroup, n *cluster.Node, 
 	}
 }
 
+// shortOfCores adds the cores that the node lacks. Only groups with cores cost a walk over the node's allocations.
+func shortOfCores(s State, g *cluster.TaskGroup, n *cluster.Node, short map[string]int64) {
+	if g.Cores() == 0 {
+		return
+	}
+	used := cluster.CoresInUse{}
+	for a := range s.AllocsByNode(n.ID) {
+		if !a.ClientTerminal() {
+			used.Add(a)
+		}
+	}
+	if lacks := g.Cores() - len(feasible.FreeCores(n, used)); lacks > 0 {
+		short["cores"] = int64(lacks)
+	}
+}
+
 // share is how large the shortage is, compared with the need.
 func (c *shortage) share(short map[string]int64) (sum float64) {
 	needs := map[string]int64{"cpu": c.need.CPU, "memory": c.need.MemoryMB, "disk": c.need.DiskMB, "gpu": c.need.GPU}
 	for _, dimension := range slices.Sorted(maps.Keys(short)) {
 		need, is := needs[dimension]
 		if !is {
-			need = 1 // allocations, devices and ports
+			need = 1 // allocations, devices, ports and cores
 		}
 		if need > 0 {
 			sum += float64(short[dimension]) / float64(need)

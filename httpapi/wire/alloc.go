@@ -179,7 +179,11 @@ type AllocatedTask struct {
 }
 
 // AllocatedCPU is in thousandths of a core.
-type AllocatedCPU struct{ CpuShares int64 }
+type AllocatedCPU struct {
+	CpuShares int64
+	// ReservedCores are the cores that the task has for itself.
+	ReservedCores []uint16 `json:",omitempty"`
+}
 
 // AllocatedMemory is in mebibytes. MemoryMaxMB is that of the job.
 type AllocatedMemory struct{ MemoryMB, MemoryMaxMB int64 }
@@ -199,7 +203,8 @@ func newAllocatedResources(a *cluster.Allocation) *AllocatedResources {
 	if g := a.Job.Group(a.TaskGroup); g != nil {
 		for _, t := range g.Tasks {
 			if t != nil {
-				w.Tasks[t.Name] = &AllocatedTask{Cpu: AllocatedCPU{t.Resources.CPU}, Memory: AllocatedMemory{t.Resources.MemoryMB, t.MemoryMaxMB}}
+				cpu := AllocatedCPU{t.Resources.CPU, newCores(a.Cores.Of(t.Name))}
+				w.Tasks[t.Name] = &AllocatedTask{Cpu: cpu, Memory: AllocatedMemory{t.Resources.MemoryMB, t.MemoryMaxMB}}
 			}
 		}
 	}
@@ -352,7 +357,25 @@ func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 		}
 	}
 	a.Devices, a.Ports = w.AllocatedResources.assignedDevices(tasks), w.AllocatedResources.assignedPorts(tasks)
+	a.Cores = w.AllocatedResources.assignedCores(tasks)
 	return a, nil
+}
+
+// assignedCores reads the cores of an allocation, in the order of its tasks.
+func (w *AllocatedResources) assignedCores(order []string) *cluster.AssignedCores {
+	if w == nil {
+		return nil
+	}
+	var all []cluster.TaskCores
+	for _, name := range w.taskNames(order) {
+		if cores := coresOf(w.Tasks[name].Cpu.ReservedCores); cores != nil {
+			all = append(all, cluster.TaskCores{Task: name, Cores: cores})
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return &cluster.AssignedCores{All: all}
 }
 
 func (w *DesiredTransition) transition() cluster.DesiredTransition {

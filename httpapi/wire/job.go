@@ -424,7 +424,7 @@ func newMigrate(m *cluster.MigrateStrategy, job cluster.JobType) *MigrateStrateg
 
 func newTask(t *cluster.Task, g *cluster.TaskGroup, job cluster.JobType) *Task {
 	resources, logs := newResources(t.Resources), t.Logs()
-	resources.MemoryMaxMB = new(t.MemoryMaxMB)
+	resources.Cores, resources.MemoryMaxMB = new(int64(t.Cores)), new(t.MemoryMaxMB)
 	resources.Devices, resources.Networks = newDeviceRequests(t.Devices), newPortRequests(t.Ports)
 	w := &Task{
 		Name: t.Name, Driver: t.Driver, User: t.User, Config: readableConfig(t.Config), Env: t.Env, Leader: t.Leader, KillSignal: t.KillSignal,

@@ -169,7 +169,10 @@ func taskOf(w *Task, restart cluster.RestartPolicy) (*cluster.Task, error) {
 		RestartPolicy: w.RestartPolicy.policy(restart), LogConfig: w.LogConfig.logs(),
 	}
 	if w.Resources != nil {
-		t.MemoryMaxMB = orZero(w.Resources.MemoryMaxMB)
+		t.Cores, t.MemoryMaxMB = int(orZero(w.Resources.Cores)), orZero(w.Resources.MemoryMaxMB)
+		if cpu := int64(t.Cores) * cluster.CPUOfCore; t.Cores > 0 && t.Resources.CPU != 0 && t.Resources.CPU != cpu {
+			return nil, fmt.Errorf("cpu is %d, and the %d cores of the task count as %d: cores replace cpu, so leave it out", t.Resources.CPU, t.Cores, cpu)
+		}
 		if t.Ports, err = portRequests(w.Resources.Networks); err != nil {
 			return nil, err
 		}

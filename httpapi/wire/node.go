@@ -203,7 +203,7 @@ func (w *Node) Node() *cluster.Node {
 		SchedulingEligibility: cluster.Eligibility(w.SchedulingEligibility),
 		ReportsDrivers:        w.ReportsDrivers || len(w.Drivers) > 0, Drivers: registeredDrivers(w.Drivers), MaxKillTimeout: w.MaxKillTimeout,
 		StoragePlugins: registeredPlugins(w.StoragePlugins), VolumeAllowance: w.VolumeAllowance, HoldLimit: w.HoldLimit,
-		Devices: w.NodeResources.devices(), Network: w.NodeResources.network(w.ReservedResources), Unlisted: w.Unlisted.allocs(),
+		Devices: w.NodeResources.devices(), Network: w.NodeResources.network(w.ReservedResources), Cores: w.NodeResources.cores(), Unlisted: w.Unlisted.allocs(),
 	}
 }
 

@@ -25,7 +25,8 @@ type NodeResources struct {
 
 // NodeCPU are a node's processors. A share is a thousandth of a core.
 type NodeCPU struct {
-	CpuShares          int64
+	CpuShares int64
+	// ReservableCpuCores are the cores that tasks can have for themselves.
 	ReservableCpuCores []uint16
 	TotalCpuCores      uint16
 }
@@ -59,13 +60,35 @@ func newNodeResources(n *cluster.Node) *NodeResources {
 	r := n.Resources
 	cores := uint16(max(0, min(r.CPU/1000, math.MaxUint16)))
 	w := &NodeResources{
-		Cpu: NodeCPU{CpuShares: r.CPU, TotalCpuCores: cores}, Memory: Memory{r.MemoryMB}, Disk: Disk{r.DiskMB}, GPU: r.GPU,
+		Cpu: NodeCPU{CpuShares: r.CPU, ReservableCpuCores: newCores(n.Cores), TotalCpuCores: cores}, Memory: Memory{r.MemoryMB}, Disk: Disk{r.DiskMB}, GPU: r.GPU,
 		Devices: newNodeDevices(n.Devices), Networks: newNodeNetworks(n.Network),
 	}
 	if n.Network != nil {
 		w.MinDynamicPort, w.MaxDynamicPort = n.Network.MinDynamicPort, n.Network.MaxDynamicPort
 	}
 	return w
+}
+
+// newCores returns the numbers of cores, or nil.
+func newCores(cores cluster.Cores) (list []uint16) {
+	for _, core := range cores {
+		list = append(list, uint16(core))
+	}
+	return list
+}
+
+func coresOf(list []uint16) (cores cluster.Cores) {
+	for _, core := range list {
+		cores = append(cores, int(core))
+	}
+	return cores
+}
+
+func (w *NodeResources) cores() cluster.Cores {
+	if w == nil {
+		return nil
+	}
+	return coresOf(w.Cpu.ReservableCpuCores)
 }
 
 func (w *NodeResources) devices() []*cluster.DeviceGroup {
@@ -104,12 +127,13 @@ type Resources struct {
 	CPU      *int64
 	MemoryMB *int64
 	DiskMB   *int64
-	// Cores, SecretsMB and IOPS are not read, and zero in an answer.
+	// Cores is the number of cores that a task of a job has for itself. It replaces CPU.
 	Cores *int64
 	// MemoryMaxMB is the most memory that a task of a job may use. Zero is MemoryMB, and -1 is no limit.
 	MemoryMaxMB *int64
-	SecretsMB   *int64
-	IOPS        *int64
+	// SecretsMB and IOPS are not read, and zero in an answer.
+	SecretsMB *int64
+	IOPS      *int64
 	// Devices are what a task of a job requests. Those of a task without a driver are counted as thousandths
 	// of GPUs.
 	Devices []DeviceRequest `json:",omitempty"`

@@ -157,7 +157,7 @@ func TestNode_OmitsItsSecret(t *testing.T) {
 func TestRegistration_ComesBack(t *testing.T) {
 	t.Parallel()
 	n := observed()
-	n.Resources.GPU, n.Reserved, n.MaxAllocs = 2000, cluster.Resources{CPU: 100, MemoryMB: 10, DiskMB: 1, GPU: 1}, 7
+	n.Resources.GPU, n.Reserved, n.MaxAllocs, n.Cores = 2000, cluster.Resources{CPU: 100, MemoryMB: 10, DiskMB: 1, GPU: 1}, 7, cluster.Cores{0, 3}
 	var request wire.RegisterRequest
 	must.NoError(t, json.Unmarshal(encode(t, wire.NewRegistration(n)), &request))
 	want := n.Copy()
@@ -201,6 +201,7 @@ func full() *cluster.Allocation {
 		DeploymentStatus: &cluster.DeploymentStatus{Healthy: new(true), Timestamp: at(3), Canary: true, ModifyIndex: 7},
 		DataIn:           &cluster.DataMove{State: cluster.DataCopied, Peer: "a0", Bytes: 10, Skipped: 1, StartedAt: at(0), EndedAt: at(1)},
 		DataOut:          &cluster.DataMove{State: cluster.DataGivenUp, Peer: "a2", Why: "the disk is full", StartedAt: at(3), EndedAt: at(4)},
+		Cores:            &cluster.AssignedCores{All: []cluster.TaskCores{{Task: "csi", Cores: cluster.Cores{0, 5}}}},
 		CreateTime:       at(0), ModifyTime: at(4), CreateIndex: 5, ModifyIndex: 9, AllocModifyIndex: 8,
 	}
 }
@@ -214,7 +215,7 @@ func service() *cluster.Job {
 			EphemeralDisk: cluster.EphemeralDisk{Sticky: true, Migrate: true, SizeMB: 300}, Disconnect: cluster.DisconnectStrategy{LostAfter: time.Hour},
 			Tasks: []*cluster.Task{
 				{Name: "main", Resources: cluster.Resources{CPU: 500, MemoryMB: 128, GPU: 1500}, MemoryMaxMB: 256, KillTimeout: 20 * time.Second, ShutdownDelay: time.Second},
-				{Name: "csi", KillTimeout: time.Second, StoragePlugin: true},
+				{Name: "csi", Cores: 2, Resources: cluster.Resources{CPU: 2 * cluster.CPUOfCore}, KillTimeout: time.Second, StoragePlugin: true},
 			},
 		}},
 		CreateIndex: 2, ModifyIndex: 4, JobModifyIndex: 3,

@@ -31,6 +31,8 @@ type TaskConfig struct {
 type Resources struct {
 	// CPU is in thousandths of a core.
 	CPU int64
+	// Cores are the cores of the host that the task has for itself, as a list such as "0-3,8", or empty.
+	Cores string
 	// MemoryMB is in mebibytes: what the task may use in any case.
 	MemoryMB int64
 	// MemoryMaxMB is the limit of a task that may use more than MemoryMB while the machine has free memory. Zero

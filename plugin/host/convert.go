@@ -48,6 +48,7 @@ func toResources(r driver.Resources) *pb.Resources {
 			CpuShares:        min(r.CPU, math.MaxInt64/sharesOfCore) * sharesOfCore / 1000,
 			MemoryLimitBytes: r.MemoryBytes(),
 			PercentTicks:     float64(r.CPU) / float64(1000*runtime.NumCPU()),
+			CpusetCpus:       r.Cores,
 			CpusetCgroup:     r.Cgroup,
 		},
 	}

@@ -79,7 +79,7 @@ func TestEcho(t *testing.T) {
 		ID: "alloc/web/1", Name: "web", Config: []byte("\x81\xa7command\xa1y"),
 		Env: map[string]string{"A": "b", "D": "e"}, DeviceEnv: map[string]string{"D": "e"},
 		Resources: driver.Resources{
-			CPU: 500, MemoryMB: 64, MemoryMaxMB: 256, Cgroup: "/c", Ports: []driver.Port{{Label: "http", Number: 20001, To: 8080, HostIP: "10.0.0.2"}},
+			CPU: 500, Cores: "2-3", MemoryMB: 64, MemoryMaxMB: 256, Cgroup: "/c", Ports: []driver.Port{{Label: "http", Number: 20001, To: 8080, HostIP: "10.0.0.2"}},
 			TaskNetwork: &driver.TaskNetwork{IP: "10.0.0.2", Static: []driver.TaskPort{{Label: "ssh", Number: 22}}, Dynamic: []driver.TaskPort{{Label: "db", Number: 20002}}},
 		},
 		Mounts:  []driver.Mount{{TaskPath: "/t", HostPath: "/h", ReadOnly: true, Propagation: "private"}},

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/pathname"
@@ -76,12 +77,17 @@ func (m machine) choose(c *driver.TaskConfig) (*cgroup.Group, *cgroup.Limits, er
 	if !h.Usable() {
 		return nil, nil, nil
 	}
-	g, err := h.Open(groupName(c))
-	return g, limitsOf(c.Resources), err
+	limits, err := limitsOf(c.Resources)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := h.OpenWith(groupName(c), *limits)
+	return g, limits, err
 }
 
-func limitsOf(r driver.Resources) *cgroup.Limits {
-	return &cgroup.Limits{CPUShares: r.CPU, MemoryBytes: r.MemoryBytes(), MemoryLowBytes: r.MemoryLowBytes()}
+func limitsOf(r driver.Resources) (*cgroup.Limits, error) {
+	cores, err := cluster.ParseCores(r.Cores)
+	return &cgroup.Limits{CPUShares: r.CPU, MemoryBytes: r.MemoryBytes(), MemoryLowBytes: r.MemoryLowBytes(), Cores: cores}, err
 }
 
 // groupName is the name of the group of a task whose host passes none.

@@ -45,6 +45,7 @@ func toTask(t *pb.TaskConfig) *driver.TaskConfig {
 func toResources(r *pb.Resources) driver.Resources {
 	resources := driver.Resources{
 		CPU:         r.GetAllocatedResources().GetCpu().GetCpuShares(),
+		Cores:       r.GetLinuxResources().GetCpusetCpus(),
 		MemoryMB:    r.GetAllocatedResources().GetMemory().GetMemoryMb(),
 		MemoryMaxMB: r.GetAllocatedResources().GetMemory().GetMemoryMaxMb(),
 		Cgroup:      r.GetLinuxResources().GetCpusetCgroup(),

@@ -9,6 +9,7 @@
 //	NOMAD_NAMESPACE, NOMAD_DC, NOMAD_REGION
 //	NOMAD_CPU_LIMIT, NOMAD_MEMORY_LIMIT                    if the task has a limit
 //	NOMAD_PARENT_CGROUP                                    if the node has control groups
+//	NOMAD_CPU_CORES                                        the cores of the task, such as 0-1,4
 //	NOMAD_MEMORY_MAX_LIMIT                                 if the task has memory_max
 //	CSI_ENDPOINT                                           of a storage plugin
 //	NOMAD_PORT_<label>, NOMAD_IP_<label>, NOMAD_ADDR_<label>
@@ -122,6 +123,11 @@ func New(s Source) (*Env, error) {
 	}
 	e.addAlloc(s.Alloc, s.Group)
 	e.addPorts(s.Alloc, s.Task)
+	if s.Alloc != nil && s.Task != nil {
+		if cores := s.Alloc.Cores.Of(s.Task.Name); len(cores) > 0 {
+			e.set("NOMAD_CPU_CORES", cores.String())
+		}
+	}
 	e.set("NOMAD_ALLOC_DIR", s.Dirs.Alloc)
 	e.set("NOMAD_TASK_DIR", s.Dirs.Task)
 	e.set("NOMAD_SECRETS_DIR", s.Dirs.Secrets)

@@ -19,7 +19,7 @@ import (
 // source is a task of a real job.
 func source() taskenv.Source {
 	task := &cluster.Task{
-		Name: "web", Resources: cluster.Resources{CPU: 500, MemoryMB: 256}, MemoryMaxMB: 512,
+		Name: "web", Resources: cluster.Resources{CPU: 500, MemoryMB: 256}, MemoryMaxMB: 512, Cores: 3,
 		Env:  map[string]string{"PORT": "80", "WHERE": "${node.datacenter}/${attr.kernel.name}", "DATA": "${NOMAD_ALLOC_DIR}/data"},
 		Meta: map[string]string{"team-name": "task", "b": "task"},
 	}
@@ -33,7 +33,8 @@ func source() taskenv.Source {
 		Region: "global",
 		Alloc: &cluster.Allocation{
 			ID: "4f1b5b3e-0000-4000-8000-000000000001", Name: "shop.front[3]", Namespace: "default", JobID: "shop", TaskGroup: "front",
-			Job: &cluster.Job{ID: "shop", Meta: map[string]string{"a": "job", "b": "job"}, TaskGroups: []*cluster.TaskGroup{group}},
+			Cores: &cluster.AssignedCores{All: []cluster.TaskCores{{Task: "beside", Cores: cluster.Cores{0}}, {Task: "web", Cores: cluster.Cores{1, 2, 4}}}},
+			Job:   &cluster.Job{ID: "shop", Meta: map[string]string{"a": "job", "b": "job"}, TaskGroups: []*cluster.TaskGroup{group}},
 		},
 		Group: group, Task: task,
 		Dirs: taskenv.DirsOf(driver.FSNone, "/data/4f1b", "/data/4f1b/web"),
@@ -50,6 +51,7 @@ NOMAD_ALLOC_DIR=/data/4f1b/alloc
 NOMAD_ALLOC_ID=4f1b5b3e-0000-4000-8000-000000000001
 NOMAD_ALLOC_INDEX=3
 NOMAD_ALLOC_NAME=shop.front[3]
+NOMAD_CPU_CORES=1-2,4
 NOMAD_CPU_LIMIT=500
 NOMAD_DC=dc1
 NOMAD_GROUP_NAME=front
@@ -74,7 +76,7 @@ NOMAD_TASK_DIR=/data/4f1b/web/local
 NOMAD_TASK_NAME=web
 PORT=80
 WHERE=dc1/linux`, "\n"), e.List())
-	must.MapLen(t, 29, e.Map())
+	must.MapLen(t, 30, e.Map())
 	e.Map()["PORT"] = "changed"
 	must.Eq(t, "80", e.Map()["PORT"])
 }

@@ -162,9 +162,22 @@ func usageTable(a *wire.Allocation, stats *wire.AllocStats) *cli.Table {
 				memory = cli.BytesText(cmp.Or(u.Usage, u.RSS))
 			}
 		}
-		t.Row(name, fmt.Sprintf("%s/%d MHz", cpu, has.Cpu.CpuShares), fmt.Sprintf("%s/%d MiB", memory, has.Memory.MemoryMB))
+		cpu = fmt.Sprintf("%s/%d MHz", cpu, has.Cpu.CpuShares)
+		if own := has.Cpu.ReservedCores; len(own) > 0 {
+			cpu += fmt.Sprintf(", cores %s", coreList(own))
+		}
+		t.Row(name, cpu, fmt.Sprintf("%s/%d MiB", memory, has.Memory.MemoryMB))
 	}
 	return t
+}
+
+// coreList returns a list such as "0-3,8".
+func coreList(numbers []uint16) string {
+	cores := make(cluster.Cores, len(numbers))
+	for i, core := range numbers {
+		cores[i] = int(core)
+	}
+	return cores.String()
 }
 
 // driverOf returns the driver of a task, or a dash.

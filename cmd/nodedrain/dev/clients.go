@@ -47,6 +47,11 @@ func (c *Cluster) startClients(ctx context.Context) error {
 		// The nodes share one machine.
 		o.Config.MinDynamicPort = cluster.DefaultMinDynamicPort + i*portsOfNode%(cluster.MaxPort-cluster.DefaultMinDynamicPort-portsOfNode)
 		o.Config.MaxDynamicPort = o.Config.MinDynamicPort + portsOfNode - 1
+		for core := range cluster.MaxCores {
+			if core%c.config.Nodes != i {
+				o.Config.ReservedCores = append(o.Config.ReservedCores, core)
+			}
+		}
 		o.Config.Servers = config.Servers{Addresses: []string{c.URL()}, Token: c.nodeToken.Reveal()}
 		one, err := node.Open(ctx, o)
 		if err != nil {

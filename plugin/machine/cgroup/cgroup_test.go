@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
@@ -412,6 +414,107 @@ func TestCreate_limits(t *testing.T) {
 		must.NoError(t, err)
 		must.Eq(t, expected, string(got))
 	}
+}
+
+// A task with cores of its own is apart from the others, which share what is left. If nothing is left, they have
+// all. The cores return when the group is removed.
+func TestCreate_cores(t *testing.T) {
+	t.Parallel()
+	const mounts = "41 31 0:38 / /cg rw - cgroup2 cgroup2 rw\n33 31 0:30 / /v1 rw - cgroup cgroup rw,cpuset\n"
+	root := fakeRoot(t, mounts)
+	h, err := cgroup.Find(root)
+	must.NoError(t, err)
+	slice, set := filepath.Join(root, "cg/nomad.slice"), filepath.Join(root, "v1")
+	for file, text := range map[string]string{
+		slice + "/cpuset.cpus.effective": "0-3\n", slice + "/share.slice/cpuset.cpus": "\n", filepath.Join(root, "cg/cgroup.controllers"): "",
+		set + "/cpuset.cpus": "0-3\n", set + "/cpuset.mems": "0\n", set + "/nomad/cpuset.cpus": "0-3\n", set + "/nomad/cpuset.mems": "0\n",
+		set + "/nomad/share/cpuset.cpus": "0-3\n", set + "/nomad/share/cpuset.mems": "0\n",
+	} {
+		must.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	// The kernel makes the files of a new folder.
+	group := func(name string) (folders []string) {
+		for _, dir := range []string{slice + "/reserve.slice/" + name + ".scope", set + "/nomad/" + name} {
+			must.NoError(t, os.MkdirAll(dir, 0o755))
+			for _, file := range []string{"/cpuset.cpus", "/cpuset.mems"} {
+				must.NoError(t, os.WriteFile(dir+file, nil, 0o644))
+			}
+			folders = append(folders, dir)
+		}
+		return folders
+	}
+	check := func(file, want string) {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		must.NoError(t, err)
+		must.Eq(t, want, strings.TrimSpace(string(text)), must.Sprint(file))
+	}
+	first, second := group("a.b"), group("c.d")
+	g, err := h.Create("a.b", cgroup.Limits{Cores: []int{1, 2}})
+	must.NoError(t, err)
+	must.Eq(t, first[0], g.Path())
+	for _, dir := range first {
+		check(dir+"/cpuset.cpus", "1-2")
+	}
+	check(first[1]+"/cpuset.mems", "0")
+	check(slice+"/share.slice/cpuset.cpus", "0,3")
+	check(set+"/nomad/share/cpuset.cpus", "0,3")
+	again, err := h.Open("a.b")
+	must.NoError(t, err)
+	must.Eq(t, g.Path(), again.Path(), must.Sprint("a group is found where it is"))
+	of, err := h.OpenPath(g.Path())
+	must.NoError(t, err)
+	must.Eq(t, g.Path(), of.Path())
+
+	for _, file := range []string{slice + "/share.slice/cpuset.cpus", set + "/nomad/share/cpuset.cpus"} {
+		must.NoError(t, os.WriteFile(file, []byte("0\n"), 0o644)) // a plain file keeps what a shorter text does not cover
+	}
+	_, err = h.Create("c.d", cgroup.Limits{Cores: []int{0, 3}})
+	must.NoError(t, err)
+	check(slice+"/share.slice/cpuset.cpus", "")
+	check(set+"/nomad/share/cpuset.cpus", "0-3")
+	for _, dir := range append(first, second...) { // the kernel removes them with their folder
+		must.NoError(t, os.Remove(dir+"/cpuset.cpus"))
+		must.NoError(t, os.Remove(dir+"/cpuset.mems"))
+	}
+	must.NoError(t, os.WriteFile(second[0]+"/cpuset.cpus", []byte("0\n"), 0o644))
+	must.NoError(t, g.Remove(t.Context()))
+	check(slice+"/share.slice/cpuset.cpus", "1-3")
+	must.True(t, h.Pins())
+}
+
+// A process of a group with a core of its own runs on this core.
+func TestCreate_pins(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, h cgroup.Hierarchies) {
+		shell(t, create(t, h), "echo ready; exec sleep 600")
+		if !h.Pins() {
+			t.Skip("needs a cpuset controller")
+		}
+		var may unix.CPUSet
+		must.NoError(t, unix.SchedGetaffinity(0, &may))
+		last := len(may) * 64
+		for !may.IsSet(last - 1) {
+			last--
+		}
+		g, err := h.Create("test-"+rand.Text()+".pin", cgroup.Limits{Cores: []int{last - 1}})
+		must.NoError(t, err)
+		t.Cleanup(func() {
+			must.NoError(t, g.Wait(context.Background()))
+			must.NoError(t, g.Remove(context.Background()))
+		})
+		cmd := shell(t, g, "echo ready; exec sleep 600")
+		status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "status"))
+		must.NoError(t, err)
+		must.StrContains(t, string(status), "\nCpus_allowed_list:\t"+strconv.Itoa(last-1)+"\n")
+		pids, err := g.PIDs()
+		must.NoError(t, err)
+		must.Eq(t, []int{cmd.Process.Pid}, pids)
+		listed, err := h.List()
+		must.NoError(t, err)
+		must.True(t, slices.ContainsFunc(listed, func(one *cgroup.Group) bool { return one.Name() == g.Name() && one.Path() == g.Path() }))
+	})
 }
 
 // A group may use more than its protected part of the memory, up to its limit. The kernel ends what needs more.

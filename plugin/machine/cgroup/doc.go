@@ -9,7 +9,9 @@
 // not matter in which of them a driver put its task.
 //
 // The parents have the names that released plugins expect: nomad.slice/share.slice in v2, and
-// nomad in each hierarchy of v1.
+// nomad in each hierarchy of v1. A task with cores of its own is in nomad.slice/reserve.slice, and
+// with v1 also in a cpuset of its own below nomad. All other tasks share the cores that none of these
+// has: they are in share.slice, and with v1 in the cpuset nomad/share.
 //
 // Membership is judged by "populated", or by the threads of v1, never by an empty list of pids: the
 // kernel empties the list before the last thread has ended. An error of a read is returned. It does

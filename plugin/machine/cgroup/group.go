@@ -24,7 +24,22 @@ type Group struct {
 	name string
 	home Hierarchies
 	v2   string   // folder in cgroup v2, or empty
-	v1   []folder // in the order of usedV1
+	v1   []folder // in the order of usedV1, then the cpuset of a group with cores for itself
+	// hasCores: the group has cores for itself.
+	hasCores bool
+}
+
+// reserve makes the group one with cores for itself.
+func (g *Group) reserve() {
+	if g.hasCores {
+		return
+	}
+	g.hasCores = true
+	v2, v1 := g.home.reserved(g.name)
+	g.v2 = v2
+	if v1 != "" {
+		g.v1 = append(g.v1, folder{controller: "cpuset", path: v1})
+	}
 }
 
 // folder is the folder of a group in a hierarchy of v1.
@@ -285,6 +300,9 @@ func (g *Group) removeOnce() error {
 				failed = append(failed, &fs.PathError{Op: "rmdir", Path: dir, Err: err})
 			}
 		}
+	}
+	if g.hasCores {
+		failed = append(failed, g.home.shareRest())
 	}
 	return errors.Join(failed...)
 }

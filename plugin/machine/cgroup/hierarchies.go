@@ -73,6 +73,8 @@ const (
 	reserve = "reserve.slice"
 	scope   = ".scope"
 	parent  = "nomad"
+	// shareV1 is the cpuset of v1 for tasks without cores of their own.
+	shareV1 = "share"
 )
 
 // Parent returns the group that contains those of tasks, from the mount point, or the empty string.
@@ -104,7 +106,22 @@ func (h Hierarchies) Open(name string) (*Group, error) {
 	if g.v2 == "" && len(g.v1) == 0 {
 		return nil, ErrNone
 	}
+	v2, v1 := h.reserved(name)
+	for _, dir := range []string{v2, v1} {
+		if _, err := os.Stat(dir); dir != "" && err == nil {
+			g.reserve()
+		}
+	}
 	return g, nil
+}
+
+// OpenWith is like Open, for a group that has cores for itself if the limits have.
+func (h Hierarchies) OpenWith(name string, l Limits) (*Group, error) {
+	g, err := h.Open(name)
+	if err == nil && len(l.Cores) > 0 {
+		g.reserve()
+	}
+	return g, err
 }
 
 // OpenPath returns the group whose Path is given, as a driver gets it from its host. It refuses a
@@ -116,14 +133,14 @@ func (h Hierarchies) OpenPath(path string) (*Group, error) {
 			return g, nil
 		}
 	}
-	// A host may put tasks with reserved cores beside the others.
+	// A host puts tasks with cores of their own beside the others.
 	dir, base := filepath.Split(path)
 	if name, ok := strings.CutSuffix(base, scope); ok && h.unified != "" && filepath.Clean(dir) == filepath.Join(h.unified, slice, reserve) {
 		g, err := h.Open(name)
 		if err != nil {
 			return nil, err
 		}
-		g.v2 = path
+		g.reserve()
 		return g, nil
 	}
 	return nil, fmt.Errorf("%s is not the control group of one task", path)
@@ -131,7 +148,7 @@ func (h Hierarchies) OpenPath(path string) (*Group, error) {
 
 // Create opens a group and makes it: see [Group.Create].
 func (h Hierarchies) Create(name string, l Limits) (*Group, error) {
-	g, err := h.Open(name)
+	g, err := h.OpenWith(name, l)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +237,7 @@ func (h Hierarchies) cpusetParents() error {
 		return nil
 	}
 	from := top
-	for _, dir := range []string{filepath.Join(top, parent), filepath.Join(top, parent, "share")} {
+	for _, dir := range []string{filepath.Join(top, parent), filepath.Join(top, parent, shareV1)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}

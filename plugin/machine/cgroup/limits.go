@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // Limits are the resources of a group. They apply where the machine has the controllers. A zero
@@ -21,6 +23,8 @@ type Limits struct {
 	MemoryBytes int64
 	// MemoryLowBytes is the memory that the kernel takes from the group only if it finds no other.
 	MemoryLowBytes int64
+	// Cores are the cores that the group has for itself. Without any it shares the others.
+	Cores cluster.Cores
 }
 
 // limit writes the limits. A file that does not exist has no controller here.
@@ -48,6 +52,9 @@ func (g *Group) limit(l Limits) error {
 		if err := write(file, strconv.FormatInt(value, 10)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = append(failed, err)
 		}
+	}
+	if len(l.Cores) > 0 {
+		failed = append(failed, g.pin(l.Cores))
 	}
 	if l.MemoryLowBytes > 0 && g.v2 != "" {
 		failed = append(failed, g.home.protectParents())

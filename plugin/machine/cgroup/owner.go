@@ -69,8 +69,10 @@ func (h Hierarchies) List() ([]*Group, error) {
 		return nil
 	}
 	if h.unified != "" {
-		if err := list(filepath.Join(h.unified, slice, share), scope); err != nil {
-			return nil, err
+		for _, part := range []string{share, reserve} {
+			if err := list(filepath.Join(h.unified, slice, part), scope); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, c := range usedV1() {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,7 +59,7 @@ func (g *Group) startV1(start func() error) error {
 		return fmt.Errorf("enter control group %s: %w", g.name, err)
 	}
 	var entered []folder
-	for _, f := range g.v1 {
+	for _, f := range g.entered() {
 		if err = write(filepath.Join(f.path, "tasks"), thread); err != nil {
 			err = fmt.Errorf("enter control group %s: %w", g.name, err)
 			break
@@ -75,6 +76,16 @@ func (g *Group) startV1(start func() error) error {
 		}
 	}
 	return err
+}
+
+// entered are the folders of v1 that a process of the group is in: those of the group, and the cpuset that all groups
+// without cores of their own share.
+func (g *Group) entered() []folder {
+	shared := folder{controller: "cpuset", path: filepath.Join(g.home.v1["cpuset"], parent, shareV1)}
+	if _, err := os.Stat(shared.path); g.hasCores || g.home.v1["cpuset"] == "" || err != nil {
+		return g.v1
+	}
+	return append(slices.Clip(g.v1), shared)
 }
 
 // positions returns the path of a thread of a process in each hierarchy of v1.
