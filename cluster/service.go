@@ -96,6 +96,18 @@ func (j *Job) WithoutServices() *Job {
 	return c
 }
 
+// GivesServices reports whether an allocation of an older version of the job gets other services from this one, and its
+// tasks run on unchanged.
+func (j *Job) GivesServices(a *Allocation) bool {
+	was, is := a.Job.Group(a.TaskGroup), j.Group(a.TaskGroup)
+	return !a.Terminal() && RunsLike(a.Job, j, a.TaskGroup) && (was.HasServices() || is.HasServices()) && !was.servesLike(is)
+}
+
+func (g *TaskGroup) servesLike(o *TaskGroup) bool {
+	return g.ChecksDecide() == o.ChecksDecide() && slices.EqualFunc(g.Services, o.Services, Service.Equal) &&
+		slices.EqualFunc(g.Tasks, o.Tasks, func(a, b *Task) bool { return slices.EqualFunc(a.Services, b.Services, Service.Equal) })
+}
+
 // Equal reports whether both services are the same. An empty map or list equals a nil one.
 func (s Service) Equal(o Service) bool {
 	return s.Name == o.Name && s.PortLabel == o.PortLabel && s.Address == o.Address && slices.Equal(s.Tags, o.Tags) &&

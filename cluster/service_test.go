@@ -166,7 +166,9 @@ func TestServices_updateInPlace(t *testing.T) {
 		"a check":          {func(g *cluster.TaskGroup) { g.Tasks[0].Services[0].Checks[0].Interval = time.Minute }, true},
 		"no services":      {func(g *cluster.TaskGroup) { g.Services, g.Tasks[0].Services = nil, nil }, true},
 		"another service":  {func(g *cluster.TaskGroup) { g.Tasks[1].Services = []cluster.Service{{Name: "x"}} }, true},
-		"the health check": {func(g *cluster.TaskGroup) { g.Update = &cluster.UpdateStrategy{HealthCheck: cluster.HealthTaskStates} }, true},
+		"the health check": {func(g *cluster.TaskGroup) {
+			g.Update, g.Migrate.HealthCheck = &cluster.UpdateStrategy{HealthCheck: cluster.HealthTaskStates}, cluster.HealthTaskStates
+		}, true},
 		"a port": {func(g *cluster.TaskGroup) {
 			g.Ports[0].Label, g.Services[0].PortLabel = "other", "other"
 		}, false},
@@ -177,6 +179,9 @@ func TestServices_updateInPlace(t *testing.T) {
 			test.edit(is.TaskGroups[0])
 			must.False(t, was.SameWork(is), must.Sprint("it is another version"))
 			must.Eq(t, test.inPlace, cluster.RunsLike(was, is, "g"))
+			a := &cluster.Allocation{Job: was, TaskGroup: "g", DesiredStatus: cluster.DesiredRun}
+			must.Eq(t, test.inPlace, is.GivesServices(a))
+			must.False(t, was.Copy().GivesServices(a))
 			must.True(t, is.IsWorkOf(&cluster.Allocation{Job: was, TaskGroup: "g"}) || !test.inPlace)
 		})
 	}

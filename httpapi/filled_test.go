@@ -293,6 +293,8 @@ func reads(w *fixture) (all []read) {
 	}
 	add("/v1/namespaces", func(c *api.Client) (any, error) { return of(c.Namespaces().List(nil)) })
 	add("/v1/node/pools", func(c *api.Client) (any, error) { return of(c.NodePools().List(nil)) })
+	add("/v1/services", func(c *api.Client) (any, error) { return of(c.Services().List(nil)) })
+	add("/v1/service/{name}", func(c *api.Client) (any, error) { return of(c.Services().Get("web", nil)) })
 	add("/v1/volumes", func(c *api.Client) (any, error) { return of(c.CSIVolumes().List(nil)) })
 	add("/v1/volume/csi/{id}", func(c *api.Client) (any, error) { return of(c.CSIVolumes().Info("data", nil)) })
 	add("/v1/plugins", func(c *api.Client) (any, error) { return of(c.CSIPlugins().List(nil)) })
@@ -319,8 +321,8 @@ var notTyped = []struct{ prefix, why string }{
 	{"GET /v1/job/{id}/deployment", "null or an empty list: there are no deployments"},
 	{"GET /v1/job/{id}/submission", "there is none"},
 	{"GET /v1/deployments", "an empty list"},
-	{"GET /v1/job/{id}/services", "an empty list"},
-	{"GET /v1/allocation/{id}/services", "an empty list"},
+	{"GET /v1/job/{id}/services", "as those of a service"},
+	{"GET /v1/allocation/{id}/services", "as those of a service"},
 	{"GET /v1/event/stream", "the test follows it"},
 	{"GET /v1/drains", "ours"},
 	{"GET /v1/node/{id}/drain", "ours"},

@@ -33,7 +33,7 @@ func planJob(q *request) error {
 	if err != nil {
 		return err
 	}
-	job, more, err := atPresent(present, job)
+	job, more, err := atPresent(q, present, job)
 	if err != nil {
 		return err
 	}

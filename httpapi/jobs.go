@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/catalogue"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobdiff"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobfields"
@@ -115,7 +116,7 @@ func registerJob(q *request) error {
 		return err
 	}
 	at := preserve(state, body, job)
-	job, more, err := atPresent(state, job)
+	job, more, err := atPresent(q, state, job)
 	if err != nil {
 		return err
 	}
@@ -130,12 +131,13 @@ func registerJob(q *request) error {
 }
 
 // atPresent returns the job as the present cluster version keeps it, and warnings of what has no effect now.
-func atPresent(s State, j *cluster.Job) (kept *cluster.Job, warnings []string, err error) {
+func atPresent(q *request, s State, j *cluster.Job) (kept *cluster.Job, warnings []string, err error) {
 	kept, warnings, err = jobversion.At(j, s.ClusterVersion())
 	if err != nil {
 		return nil, nil, failure.New(http.StatusServiceUnavailable, err.Error())
 	}
-	return kept, append(shortage.Unknown(s, kept), warnings...), nil
+	more := append(shortage.Unknown(s, kept), catalogue.Warnings(s.Nodes(), kept, q.options.Region)...)
+	return kept, append(more, warnings...), nil
 }
 
 // preserve takes the counts of groups and the resources of tasks from the registered job, as the request has it.
@@ -246,7 +248,7 @@ func validateJob(q *request) error {
 			return failed
 		}
 		var more []string
-		if _, more, failed = atPresent(state, job); failed != nil {
+		if _, more, failed = atPresent(q, state, job); failed != nil {
 			return failed
 		}
 		warnings = append(warnings, more...)

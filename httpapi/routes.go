@@ -71,7 +71,7 @@ func compatibleRoutes() []route {
 		get("/v1/job/{id}/submission", noSubmission),
 		get("/v1/job/{id}/deployment", noDeployment),
 		get("/v1/job/{id}/deployments", listNothing),
-		get("/v1/job/{id}/services", listNothing),
+		get("/v1/job/{id}/services", listJobServices),
 
 		get("/v1/allocations", listAllocs),
 		get("/v1/allocation/{id}", readAlloc),
@@ -79,7 +79,7 @@ func compatibleRoutes() []route {
 		get("/v1/evaluations", listEvals),
 		get("/v1/evaluation/{id}", readEval),
 		get("/v1/evaluation/{id}/allocations", listEvalAllocs),
-		get("/v1/allocation/{id}/services", listNothing),
+		get("/v1/allocation/{id}/services", listAllocServices),
 		get("/v1/client/allocation/{id}/checks", listChecks),
 		get("/v1/client/allocation/{id}/stats", reachAlloc).here(needsRead),
 		get("/v1/client/allocation/{id}/exec", execAlloc).here(needsWrite).asStream().afterGreeting(),
@@ -96,6 +96,9 @@ func compatibleRoutes() []route {
 		get("/v1/namespaces", listNamespaces),
 		get(nodePoolsPath, listNodePools),
 		put("/v1/search", search).reading(),
+
+		get("/v1/services", listServices),
+		get("/v1/service/{name}", readService),
 
 		get("/v1/volumes", listVolumes),
 		get("/v1/volume/csi/{id}", readVolume),
@@ -242,6 +245,7 @@ func notImplemented(r *http.Request) string {
 		{"/v1/jobs/parse", "send the job as JSON"},
 		{"/v1/client/", "clients of this system do not implement this route"},
 		{"/v1/deployment/", "jobs have no deployments"},
+		{"/v1/service/", "the catalogue follows the allocations: stop the allocation to remove its instances"},
 	} {
 		if strings.HasPrefix(r.URL.Path, one.prefix) {
 			why = one.why
@@ -286,8 +290,7 @@ func (h *Handler) route(all []route) {
 	h.mux.HandleFunc("/", h.observed(otherRoute, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
 }
 
-// listNothing answers a list of things that this system does not have, such as deployments and
-// services.
+// listNothing answers a list of things that this system does not have, such as deployments.
 func listNothing(q *request) error {
 	return q.read(func(s State) found {
 		return found{index: s.Index(), body: func() (any, error) { return []wire.Nothing{}, nil }}

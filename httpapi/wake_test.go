@@ -43,8 +43,6 @@ var neverChange = map[string]string{
 	"GET /v1/job/{id}/submission":           "the source of a job is not stored",
 	"GET /v1/job/{id}/deployment":           "jobs have no deployments",
 	"GET /v1/job/{id}/deployments":          "jobs have no deployments",
-	"GET /v1/job/{id}/services":             "jobs have no services",
-	"GET /v1/allocation/{id}/services":      "jobs have no services",
 	"GET /v1/deployments":                   "jobs have no deployments",
 	"GET /v1/operator/raft/configuration":   "it is not in the state",
 	"GET /v1/client/allocation/{id}/checks": "tasks have no checks",
@@ -55,7 +53,7 @@ var neverChange = map[string]string{
 // ofPath returns the ids that a path can name.
 func ofPath(path string) []string {
 	switch {
-	case path == "/v1/node/pools", !strings.Contains(path, "{id}"):
+	case path == "/v1/node/pools", !strings.Contains(path, "{"):
 		return []string{""}
 	case strings.Contains(path, "/node/"), strings.Contains(path, "/client/{id}"):
 		return []string{uuid('a', 1), uuid('a', 2), uuid('a', 9)}
@@ -65,6 +63,8 @@ func ofPath(path string) []string {
 		return []string{uuid('b', 1), uuid('b', 2), uuid('b', 9)}
 	case strings.Contains(path, "/evaluation/"):
 		return []string{uuid('c', 1), uuid('c', 2), uuid('c', 9)}
+	case strings.Contains(path, "/service/"):
+		return []string{"web", "at-n1", "none"}
 	case strings.Contains(path, "/volume/"):
 		return []string{"data", "none"}
 	case strings.Contains(path, "/plugin/"):
@@ -95,7 +95,7 @@ func newSleepers(ctx context.Context, w *fixture, h http.Handler) *sleepers {
 		must.Positive(w, len(ids), must.Sprint("no thing for ", route))
 		for _, id := range ids {
 			for _, parameters := range append([]string{""}, variants[route]...) {
-				s.all = append(s.all, &sleeper{route: route, path: strings.Replace(path, "{id}", id, 1) + parameters})
+				s.all = append(s.all, &sleeper{route: route, path: strings.NewReplacer("{id}", id, "{name}", id).Replace(path) + parameters})
 			}
 		}
 	}
@@ -286,6 +286,11 @@ func (s *sleepers) playVolumes() {
 	web.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: cluster.VolumeCapability{
 		Access: cluster.MultiNodeMultiWriter, Attachment: cluster.AttachFileSystem,
 	}}}
+	check := cluster.ServiceCheck{Name: "up", Type: cluster.CheckTCP, Interval: time.Second, Timeout: time.Second}
+	web.TaskGroups[0].Services = []cluster.Service{
+		{Name: "web", PortLabel: "80", Checks: []cluster.ServiceCheck{check}},
+		{Name: "at-${node.unique.name}", Tags: []string{"${meta.rack}"}},
+	}
 	job := s.Job(web)
 	s.place(1, job, nodeID(1))
 	s.volume("name 2")

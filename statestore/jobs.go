@@ -12,7 +12,7 @@ import (
 )
 
 // UpsertJob registers a job, or its next version. Allocations keep the version that they were
-// placed for. The error states what is missing in the job. The caller has filled in defaults with
+// placed for, except those that only get other services. The error states what is missing in the job. The caller has filled in defaults with
 // [cluster.Job.Canonicalize].
 func (t *Txn) UpsertJob(j *cluster.Job) error {
 	if err := whole(j); err != nil {
@@ -25,8 +25,26 @@ func (t *Txn) UpsertJob(j *cluster.Job) error {
 		after.Version, after.CreateIndex = before.Version+1, before.CreateIndex
 	}
 	after.ModifyIndex, after.JobModifyIndex = t.rows.written.index, t.rows.written.index
+	edits := editServices(t, before, after)
 	t.rows.putJob(before, after)
+	edits.write()
 	return nil
+}
+
+// editServices gives the new version of a job to the allocations whose services alone it changes: see
+// [cluster.Job.GivesServices]. The entry has no time, so their ModifyTime stays.
+func editServices(t *Txn, before, after *cluster.Job) *allocEdits {
+	edits := editAllocs(&t.rows)
+	if before == nil || !before.HasServices() && !after.HasServices() || versionIn(t.rows.tables) < cluster.VersionOfServices {
+		return edits
+	}
+	for a := range t.State().AllocsByJob(after.Key()) {
+		if after.GivesServices(a) {
+			c := edits.edit(a, a.ModifyTime)
+			c.Job, c.AllocModifyIndex = after, t.rows.written.index
+		}
+	}
+	return edits
 }
 
 // whole returns an error if a part of the job is missing. The caller has checked the values with

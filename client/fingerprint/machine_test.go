@@ -42,7 +42,7 @@ func TestTake(t *testing.T) {
 	for name, expected := range map[string]string{
 		"cpu.arch": runtime.GOARCH, "cpu.modelname": "A CPU: fast", "cpu.frequency": "2399", "cpu.numcores": strconv.Itoa(runtime.NumCPU()),
 		"memory.totalbytes": "2147491840", "os.name": "debian", "os.version": "13", "kernel.name": "linux",
-		"os.signals": strings.Join(cluster.Signals(), ","),
+		"os.signals":      strings.Join(cluster.Signals(), ","),
 		"unique.hostname": hostname, "nodedrain.version": "v1.2.3", "unique.storage.volume": root,
 	} {
 		must.Eq(t, expected, m.Attributes[name], must.Sprint(name))

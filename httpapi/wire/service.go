@@ -183,3 +183,32 @@ func newServiceCheck(c cluster.ServiceCheck) *ServiceCheck {
 	}
 	return w
 }
+
+// ServiceRegistration is a listed instance of a service.
+type ServiceRegistration struct {
+	ID          string
+	ServiceName string
+	Namespace   string
+	NodeID      string
+	Datacenter  string
+	JobID       string
+	AllocID     string
+	Tags        []string
+	Address     string
+	// Port is zero for a service without a port.
+	Port        int
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// ServiceList are the names of the listed services of a namespace.
+type ServiceList struct {
+	Namespace string
+	Services  []ServiceName
+}
+
+// ServiceName is a service with the tags of all its instances.
+type ServiceName struct {
+	ServiceName string
+	Tags        []string
+}

@@ -1,0 +1,184 @@
+//race:skip one goroutine
+package catalogue_test
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/catalogue"
+)
+
+// rows are a state with one job, one allocation and its node.
+type rows struct {
+	job   *cluster.Job
+	alloc *cluster.Allocation
+	node  *cluster.Node
+}
+
+func (r *rows) Jobs() iter.Seq[*cluster.Job] { return slices.Values([]*cluster.Job{r.job}) }
+func (r *rows) AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation] {
+	return slices.Values([]*cluster.Allocation{r.alloc})
+}
+func (r *rows) Node(cluster.NodeID) *cluster.Node { return r.node }
+func (r *rows) TableIndex(string) uint64          { return 1 }
+func (r *rows) RemovedAt() uint64                 { return 0 }
+
+func newRows() *rows {
+	g := &cluster.TaskGroup{
+		Name: "front", Count: 1, Ports: []cluster.PortRequest{{Label: "http"}},
+		Services: []cluster.Service{{Name: "web", PortLabel: "http"}},
+		Tasks: []*cluster.Task{
+			{Name: "main", Env: map[string]string{"SECRET": "x"}, Ports: []cluster.PortRequest{{Label: "admin"}}},
+			{Name: "beside"},
+		},
+	}
+	j := &cluster.Job{Namespace: "default", ID: "shop", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{g}, JobModifyIndex: 5}
+	j.Canonicalize()
+	return &rows{
+		job: j,
+		alloc: &cluster.Allocation{
+			ID: "a1", Namespace: "default", Name: "shop.front[3]", JobID: "shop", Job: j, TaskGroup: "front", NodeID: "n1",
+			DesiredStatus: cluster.DesiredRun, ClientStatus: cluster.ClientRunning, CreateIndex: 7, AllocModifyIndex: 8, ModifyIndex: 9,
+			Ports: &cluster.AssignedPorts{IP: "10.0.0.1", All: []cluster.AssignedPort{{Label: "http", Number: 20001}, {Task: "main", Label: "admin", Number: 20002}}},
+		},
+		node: &cluster.Node{
+			ID: "n1", Name: "host", Datacenter: "dc1", Status: cluster.NodeReady, Meta: map[string]string{"rack": "r1", "dot": "a.b"},
+			Network: &cluster.NodeNetwork{IP: "10.0.0.9"}, ModifyIndex: 2,
+		},
+	}
+}
+
+// text lists instances: "name address:port [tags]".
+func text(list []catalogue.Instance) (all []string) {
+	for _, i := range list {
+		all = append(all, fmt.Sprintf("%s %s:%d %v", i.Name, i.Address, i.Port, i.Tags))
+	}
+	return all
+}
+
+func (r *rows) service() *cluster.Service { return &r.job.TaskGroups[0].Services[0] }
+
+func (r *rows) read() []string {
+	list, _ := catalogue.Read(r, catalogue.Query{Within: func(cluster.Namespace) bool { return true }})
+	return text(list)
+}
+
+func check(onUpdate cluster.CheckOnUpdate) []cluster.ServiceCheck {
+	return []cluster.ServiceCheck{{Name: "up", Type: cluster.CheckTCP, OnUpdate: onUpdate, Interval: time.Second, Timeout: time.Second}}
+}
+
+// An instance is listed while its allocation runs, the servers do not stop it, and it is healthy where checks decide.
+func TestRead_listed(t *testing.T) {
+	t.Parallel()
+	verdict := func(healthy bool) *cluster.DeploymentStatus { return &cluster.DeploymentStatus{Healthy: &healthy} }
+	for name, test := range map[string]struct {
+		edit   func(r *rows)
+		listed bool
+	}{
+		"it runs":                     {func(*rows) {}, true},
+		"pending":                     {func(r *rows) { r.alloc.ClientStatus = cluster.ClientPending }, false},
+		"complete":                    {func(r *rows) { r.alloc.ClientStatus = cluster.ClientComplete }, false},
+		"lost":                        {func(r *rows) { r.alloc.ClientStatus = cluster.ClientLost }, false},
+		"stopped, and it still runs":  {func(r *rows) { r.alloc.DesiredStatus = cluster.DesiredStop }, false},
+		"evicted":                     {func(r *rows) { r.alloc.DesiredStatus = cluster.DesiredEvict }, false},
+		"marked":                      {func(r *rows) { r.alloc.DesiredTransition.Migrate = true }, true},
+		"unhealthy without checks":    {func(r *rows) { r.alloc.DeploymentStatus = verdict(false) }, true},
+		"without a verdict":           {func(r *rows) { r.service().Checks = check("") }, false},
+		"healthy":                     {func(r *rows) { r.service().Checks, r.alloc.DeploymentStatus = check(""), verdict(true) }, true},
+		"unhealthy":                   {func(r *rows) { r.service().Checks, r.alloc.DeploymentStatus = check(""), verdict(false) }, false},
+		"a check that does not count": {func(r *rows) { r.service().Checks = check(cluster.CheckIgnored) }, true},
+		"the states of tasks decide": {func(r *rows) {
+			r.service().Checks = check("")
+			g := r.job.TaskGroups[0]
+			g.Update, g.Migrate.HealthCheck = &cluster.UpdateStrategy{HealthCheck: cluster.HealthTaskStates}, cluster.HealthTaskStates
+		}, true},
+		"unknown on a disconnected node": {func(r *rows) {
+			r.alloc.ClientStatus, r.node.Status = cluster.ClientUnknown, cluster.NodeDisconnected
+			r.job.TaskGroups[0].Disconnect.LostAfter = time.Minute
+		}, true},
+		"soon lost on a disconnected node": {func(r *rows) { r.node.Status = cluster.NodeDisconnected }, false},
+		"on a node that is down":           {func(r *rows) { r.node.Status = cluster.NodeDown }, false},
+		"on a deleted node":                {func(r *rows) { r.node = nil }, false},
+		"without a job":                    {func(r *rows) { r.alloc.Job = nil }, false},
+		"another group":                    {func(r *rows) { r.alloc.TaskGroup = "gone" }, false},
+		"a newer version without services": {func(r *rows) { r.job = &cluster.Job{Namespace: "default", ID: "shop"} }, false},
+		"a newer version with another service": {func(r *rows) {
+			r.job = r.job.Copy()
+			r.service().Name = "api"
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRows()
+			test.edit(r)
+			if test.listed {
+				must.Eq(t, []string{"web 10.0.0.1:20001 []"}, r.read())
+			} else {
+				must.SliceEmpty(t, r.read())
+			}
+		})
+	}
+}
+
+// Ports, addresses and variables of instances.
+func TestRead_instances(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		edit func(r *rows, s *cluster.Service)
+		want []string
+	}{
+		"no port":             {func(_ *rows, s *cluster.Service) { s.PortLabel = "" }, []string{"web 10.0.0.9:0 []"}},
+		"no network":          {func(r *rows, s *cluster.Service) { s.PortLabel, r.node.Network = "", nil }, []string{"web :0 []"}},
+		"a number":            {func(_ *rows, s *cluster.Service) { s.PortLabel = "80" }, []string{"web 10.0.0.9:80 []"}},
+		"a task's port":       {func(_ *rows, s *cluster.Service) { s.PortLabel = "admin" }, []string{"web 10.0.0.1:20002 []"}},
+		"a port it has not":   {func(r *rows, _ *cluster.Service) { r.alloc.Ports = nil }, nil},
+		"an address":          {func(_ *rows, s *cluster.Service) { s.Address = "${node.unique.name}.example" }, []string{"web host.example:20001 []"}},
+		"no such address":     {func(_ *rows, s *cluster.Service) { s.Address = "${meta.none}" }, nil},
+		"tags":                {func(_ *rows, s *cluster.Service) { s.Tags = []string{"b", "${meta.rack}", "${meta.none}"} }, []string{"web 10.0.0.1:20001 [b r1 ${meta.none}]"}},
+		"a secret":            {func(_ *rows, s *cluster.Service) { s.Tags = []string{"${env.SECRET}", "${SECRET}"} }, []string{"web 10.0.0.1:20001 [${env.SECRET} ${SECRET}]"}},
+		"variables":           {func(_ *rows, s *cluster.Service) { s.Name = "${JOB}-${TASKGROUP}-${NOMAD_ALLOC_INDEX}-${meta.rack}" }, []string{"shop-front-3-r1 10.0.0.1:20001 []"}},
+		"an invalid name":     {func(_ *rows, s *cluster.Service) { s.Name = "${meta.dot}" }, nil},
+		"no such variable":    {func(_ *rows, s *cluster.Service) { s.Name = "${meta.none}" }, nil},
+		"a port's variable":   {func(_ *rows, s *cluster.Service) { s.Tags = []string{"${NOMAD_PORT_http}"} }, []string{"web 10.0.0.1:20001 [20001]"}},
+		"a group has no task": {func(_ *rows, s *cluster.Service) { s.Name = "${TASK}" }, nil},
+		"a task's service": {func(r *rows, _ *cluster.Service) {
+			g := r.job.TaskGroups[0]
+			g.Services = nil
+			g.Tasks[0].Services = []cluster.Service{{Name: "${BASE}", PortLabel: "admin", Tags: []string{"${NOMAD_TASK_NAME}"}}, {Name: "a", PortLabel: "http"}}
+		}, []string{"a 10.0.0.1:20001 []", "shop-front-main 10.0.0.1:20002 [main]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRows()
+			test.edit(r, r.service())
+			must.Eq(t, test.want, r.read())
+		})
+	}
+}
+
+// The answer about a name changes with reports of its own instances, and with writes of the servers to allocations that
+// may have had the name. Reports of allocations with other services change nothing.
+func TestRead_changed(t *testing.T) {
+	t.Parallel()
+	changed := func(r *rows, name string) uint64 {
+		_, index := catalogue.Read(r, catalogue.Query{Within: func(cluster.Namespace) bool { return true }, Name: name})
+		return index
+	}
+	r := newRows()
+	must.Eq(t, 9, changed(r, "web"))
+	must.Eq(t, 8, changed(r, "other"))
+	r.alloc.DesiredStatus = cluster.DesiredStop
+	must.Eq(t, 8, changed(r, "web"), must.Sprint("the end of a stopped allocation"))
+	r = newRows()
+	r.node.ModifyIndex = 11
+	must.Eq(t, 11, changed(r, "web"), must.Sprint("the node"))
+	must.Eq(t, 8, changed(r, "other"))
+	r.service().Name = "web-${meta.rack}"
+	must.Eq(t, 11, changed(r, "web-r0"), must.Sprint("the node may have had another fact"))
+}

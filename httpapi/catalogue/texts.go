@@ -1,0 +1,121 @@
+package catalogue
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/variables"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/taskenv"
+)
+
+// texts replaces the variables in the services of an allocation. It reads no environment of a task: its values may be
+// secrets, and every reader sees the catalogue.
+type texts struct {
+	alloc  *cluster.Allocation
+	group  *cluster.TaskGroup
+	node   *cluster.Node
+	region string
+	// lookups are by task, with an empty name for the group.
+	lookups map[string]variables.Lookup
+}
+
+func (x *texts) replace(task, text string) (string, error) {
+	if !strings.Contains(text, "${") {
+		return text, nil
+	}
+	if x.lookups[task] == nil {
+		if x.lookups == nil {
+			x.lookups = map[string]variables.Lookup{}
+		}
+		x.lookups[task] = x.lookup(task)
+	}
+	return variables.Interpolate(text, x.lookups[task])
+}
+
+// lookup returns the variables of a task, or of the group, and those that the compatible API has for services alone.
+func (x *texts) lookup(task string) variables.Lookup {
+	source := taskenv.Source{Node: x.node, Region: x.region, Alloc: x.alloc, Group: x.group}
+	for _, t := range x.group.Tasks {
+		if t != nil && t.Name == task {
+			without := *t
+			without.Env = nil
+			source.Task = &without
+		}
+	}
+	env, err := taskenv.New(source)
+	if err != nil {
+		return nil
+	}
+	job, group := string(x.alloc.JobID), x.group.Name
+	return func(name string) (string, bool) {
+		switch {
+		case name == "JOB":
+			return job, true
+		case name == "TASKGROUP":
+			return group, true
+		case name == "TASK" && task != "":
+			return task, true
+		case name == "BASE" && task != "":
+			return job + "-" + group + "-" + task, true
+		}
+		return env.Lookup(name)
+	}
+}
+
+// Warnings returns what is wrong with the texts of a job's services on each of the nodes. Without nodes it returns none.
+func Warnings(nodes iter.Seq[*cluster.Node], j *cluster.Job, region string) (warnings []string) {
+	for _, g := range j.TaskGroups {
+		for task, s := range g.ServiceDefinitions() {
+			place := fmt.Sprintf("group %q", g.Name)
+			if task != "" {
+				place += fmt.Sprintf(", task %q", task)
+			}
+			place += fmt.Sprintf(": service %q", cluster.CutText(s.Name))
+			for _, text := range append([]string{s.Name, s.Address}, s.Tags...) {
+				isName := text == s.Name
+				if why := wrongEverywhere(nodes, j, g, region, task, text, isName); why != "" {
+					warnings = append(warnings, fmt.Sprintf("%s: %q: %s", place, cluster.CutText(text), why))
+				}
+			}
+		}
+	}
+	return warnings
+}
+
+// wrongEverywhere returns what is wrong with a text on the first node, or empty if it is right on some node.
+func wrongEverywhere(nodes iter.Seq[*cluster.Node], j *cluster.Job, g *cluster.TaskGroup, region, task, text string, isName bool) (why string) {
+	if !strings.Contains(text, "${") {
+		return ""
+	}
+	for n := range nodes {
+		x := texts{alloc: example(j, g), group: g, node: n, region: region}
+		replaced, err := x.replace(task, text)
+		now := ""
+		switch {
+		case err != nil:
+			now = err.Error()
+		case isName && !cluster.ValidServiceName(replaced):
+			now = fmt.Sprintf("the catalogue lists no service with the name %q, because a name has 1 to %d letters, digits and hyphens", cluster.CutText(replaced), cluster.MaxServiceNameBytes)
+		default:
+			return ""
+		}
+		if why == "" {
+			why = now
+		}
+	}
+	return why
+}
+
+// example is an allocation of the group that nothing has placed.
+func example(j *cluster.Job, g *cluster.TaskGroup) *cluster.Allocation {
+	a := &cluster.Allocation{
+		ID: "00000000-0000-0000-0000-000000000000", Namespace: j.Namespace, JobID: j.ID, Job: j, TaskGroup: g.Name,
+		Name: fmt.Sprintf("%s.%s[0]", j.ID, g.Name), Ports: &cluster.AssignedPorts{IP: "127.0.0.1"},
+	}
+	for owner, r := range g.PortRequests() {
+		a.Ports.All = append(a.Ports.All, cluster.AssignedPort{Task: owner, Label: r.Label, Number: max(1, r.Static), To: r.To})
+	}
+	return a
+}
