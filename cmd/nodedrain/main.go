@@ -27,6 +27,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/operator"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/plugin"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/server"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/service"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/volume"
 )
@@ -83,6 +84,9 @@ func commands() cli.Program {
 		"volume detach":     volume.Detach,
 		"volume deregister": volume.Deregister,
 		"plugin status":     plugin.Status,
+		"service":           cli.Parent("Show services", service.Help),
+		"service info":      service.Info,
+		"service list":      service.List,
 		"eval":              cli.Parent("Show evaluations", eval.Help),
 		"eval status":       eval.Status,
 		"client":            client.Command,

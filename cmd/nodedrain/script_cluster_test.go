@@ -69,10 +69,12 @@ func scriptJobs() []*cluster.Job {
 	plugin.TaskGroups[0].Tasks[0].StoragePlugin = true
 	stubborn := job(cluster.JobService, "stubborn", 2, 2, 10_000*time.Hour, "slow")
 	stubborn.TaskGroups[0].Tasks[0].Driver = "raw_exec" // its node reports drivers
+	web := job(cluster.JobService, "web", 4, 1, scriptUnit, "general")
+	web.TaskGroups[0].Services = []cluster.Service{{Name: "front", PortLabel: "80", Address: "${node.unique.name}.example", Tags: []string{"b", "a"}}}
 	return []*cluster.Job{
 		plugin,
 		job(cluster.JobSystem, "log-shipper", 1, 0, scriptUnit, "general", "pinned"),
-		job(cluster.JobService, "web", 4, 1, scriptUnit, "general"),
+		web,
 		job(cluster.JobService, "db", 2, 0, scriptUnit, "pinned"),
 		job(cluster.JobBatch, "report", 1, 0, scriptUnit, "pinned"),
 		stubborn,

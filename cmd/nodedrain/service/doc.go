@@ -1,0 +1,2 @@
+// Package service shows the catalogue of services.
+package service
