@@ -36,6 +36,7 @@ type allocRunner struct {
 	discardAt      time.Duration
 	discardFailing int
 	restarts       restarts
+	checks         allocChecks
 	mounts         mounts
 	in             dataIn
 	out            dataOut
@@ -58,7 +59,7 @@ func newAllocRunner(c *Core, rec *Record) *allocRunner {
 		a.tasks = append(a.tasks, newTaskRunner(a, &rec.Tasks[i]))
 	}
 	a.saves.alloc, a.order.alloc, a.restarts.alloc, a.mounts.alloc, a.report.alloc, a.visits = a, a, a, a, a, visits{alloc: a}
-	a.in.alloc, a.out.alloc = a, a
+	a.in.alloc, a.out.alloc, a.checks.alloc = a, a, a
 	return a
 }
 
@@ -106,6 +107,7 @@ func (a *allocRunner) restore() {
 	}
 	a.report.restored = true
 	a.report.noteUrgent() // the earlier core may not have reported it
+	a.report.verdict = a.report.version
 }
 
 // update handles a newer version of the allocation.
@@ -132,10 +134,16 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	}
 	// The index can also be lower than before, after the servers restored an older state.
 	if alloc.AllocModifyIndex != a.rec.Alloc.AllocModifyIndex {
-		// The job, the devices, the ports and the cores of an allocation never change on the client: a
-		// later version of the job has a separate allocation, and the ledger uses what this allocation
-		// started with.
-		alloc.Job, alloc.Devices, alloc.Ports, alloc.Cores = a.rec.Alloc.Job, a.rec.Alloc.Devices, a.rec.Alloc.Ports, a.rec.Alloc.Cores
+		// The devices, the ports and the cores of an allocation never change on the client: the ledger uses those with
+		// which this allocation started. Its job changes only to a version with the same tasks, whose services
+		// may differ. Any other version has a separate allocation.
+		alloc.Devices, alloc.Ports, alloc.Cores = a.rec.Alloc.Devices, a.rec.Alloc.Ports, a.rec.Alloc.Cores
+		if cluster.RunsLike(a.rec.Alloc.Job, alloc.Job, alloc.TaskGroup) {
+			a.group = alloc.Job.Group(alloc.TaskGroup)
+			a.checks.update()
+		} else {
+			alloc.Job = a.rec.Alloc.Job
+		}
 		a.rec.Alloc = alloc
 		a.saves.note()
 	}
@@ -201,6 +209,7 @@ func (a *allocRunner) step() {
 	for _, t := range a.tasks {
 		t.step()
 	}
+	a.checks.step()
 	a.restarts.step()
 	a.judgeHealth()
 	a.updateStatus()

@@ -70,6 +70,8 @@ type node struct {
 	// data are the ephemeral disks, and version is the cluster version of the servers, or zero.
 	data    *fakeData
 	version cluster.Version
+	// checks decide the results of checks.
+	checks *fakeChecks
 	// noVolumes: the next core mounts no volumes.
 	noVolumes bool
 	// kind is the type of the storage plugin, by default a monolith.
@@ -250,7 +252,7 @@ func newNode(t *testing.T) *node {
 	}
 	n.driver = &pluginProcess{node: n, plugin: client.Plugin{Type: client.DriverPlugin, Name: "mock"}, generation: 1}
 	n.devices.process = &pluginProcess{node: n, plugin: client.Plugin{Type: client.DevicePlugin, Name: "toys"}, generation: 1}
-	n.storage, n.data = newStorage(n), newFakeData(n)
+	n.storage, n.data, n.checks = newStorage(n), newFakeData(n), newFakeChecks()
 	n.startCore()
 	return n
 }

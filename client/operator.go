@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/checks"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
@@ -65,6 +66,21 @@ func infoOf(t *taskRunner) TaskInfo {
 		i.Capabilities = d.capabilities
 	}
 	return i
+}
+
+// Checks requests the states of the checks of an allocation, in the order of its job. The next step calls reply, which
+// must not block. The error is [ErrUnknownAlloc].
+func (o Operator) Checks(id cluster.AllocID, reply func(*cluster.Allocation, []checks.Report, error)) {
+	o.core.inbox.post(func() {
+		switch a := o.core.alloc(id); {
+		case a == nil || a.orphan():
+			reply(nil, nil, ErrUnknownAlloc)
+		case a.rec.Ended || a.checks.set == nil:
+			reply(a.rec.Alloc, nil, nil)
+		default:
+			reply(a.rec.Alloc, a.checks.set.Reports(), nil)
+		}
+	})
 }
 
 // Restart requests a restart of a running task, or of all running tasks if task is empty. The
@@ -138,6 +154,8 @@ func (o Operator) running(ref TaskRef) *taskRunner {
 // restarts are the restarts of one allocation that operators have requested.
 type restarts struct {
 	alloc *allocRunner
+	// announcing: the stop of a task waits until the servers have the verdict.
+	announcing bool
 	// replies are answers to operators that wait for a save.
 	replies []savedReply
 }
@@ -231,6 +249,32 @@ func (t *taskRunner) mustRestart() bool {
 		return false
 	}
 	return t.rec.Restarting || t.task.StopPhase() <= t.alloc.restarts.phase()
+}
+
+// announces reports whether the stop of a restart must wait: the servers must have the report that an allocation with services
+// is not healthy, so that no traffic comes from the beginning of the shutdown delay on. It waits for the shutdown delay at most.
+func (s *taskStart) announces() bool {
+	a, c := s.t.alloc, s.t.core()
+	healthy := a.rec.Healthy != nil && *a.rec.Healthy // the end of this step changes it
+	if s.t.rec.Stopping || s.t.shutdownDelay() <= 0 || !a.group.HasServices() || !healthy && a.report.taken >= a.report.verdict {
+		return false
+	}
+	if s.announced == 0 {
+		s.announced = max(1, c.now.Boot) // zero means not begun
+	}
+	if c.reached(later(s.announced, s.t.shutdownDelay())) {
+		return false
+	}
+	a.restarts.announcing = true
+	return true
+}
+
+// taken follows a report that the servers have taken.
+func (r *restarts) taken() {
+	if r.announcing {
+		r.announcing = false
+		r.alloc.visits.mark()
+	}
 }
 
 // phase is the phase whose tasks must stop now in a restart of all tasks. [cluster.StopPoststop]

@@ -79,8 +79,10 @@ type TaskRecord struct {
 	// Stopping: the task must stop since StopBegan.
 	Stopping  bool
 	StopBegan time.Duration
-	// Restarting: an operator has requested that the task stops and starts again.
+	// Restarting: an operator has requested that the task stops and starts again. With Unhealthy a check has
+	// requested it, and the restart policy counts it.
 	Restarting bool
+	Unhealthy  bool `json:",omitempty"`
 	// SignalAt is when the client requested the driver to send the kill signal, or zero. The kill
 	// timeout counts from this time.
 	SignalAt time.Duration

@@ -36,6 +36,8 @@ type reportState struct {
 	// version counts the changes. sent is the newest change in a report, taken is the newest change
 	// that the servers have, and urgent is the newest change that does not wait for others.
 	version, sent, taken, urgent uint64
+	// verdict is the change of the last health verdict.
+	verdict uint64
 	// due is when the first change after sent must be reported.
 	due time.Duration
 	// endTaken: the servers have the end of the allocation, as far as their answers show.
@@ -104,6 +106,7 @@ func (r *reports) answer(sent []sentReport, taken bool) {
 	for _, s := range sent {
 		s.alloc.report.taken = max(s.alloc.report.taken, s.version)
 		s.alloc.report.endTaken = s.alloc.report.endTaken || s.ended
+		s.alloc.restarts.taken()
 	}
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/checks"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/device"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -119,6 +120,11 @@ type Shell interface {
 	// cgroup. An error means that the shell cannot determine what is left.
 	Clean(task TaskRef, reply func([]Process, error))
 
+	// Check executes one run of a check. The shell limits it to the timeout of the check.
+	Check(run CheckRun, reply func(checks.Result))
+	// EndCheck ends a run of an allocation whose result is no longer needed. Check still answers.
+	EndCheck(alloc cluster.AllocID, run uint64)
+
 	// Report sends reports to the servers. taken means that the servers have them.
 	Report(reports []cluster.AllocReport, reply func(taken bool))
 	// Publish sends the facts to the servers. The shell owns the facts, and retries until the
@@ -140,6 +146,14 @@ type Launched struct {
 	// that client.
 	Reattached bool
 	Err        error
+}
+
+// CheckRun is one run of a check of an allocation, for [Shell.Check].
+type CheckRun struct {
+	checks.Run
+	Alloc *cluster.Allocation
+	// Task is the start of the task in which a script runs. Other checks need none.
+	Task TaskRef
 }
 
 // DataProgress is what has arrived of the data of an ephemeral disk.

@@ -47,6 +47,9 @@ type taskStart struct {
 	kills                        killing
 	driverEvents                 driverEvents
 
+	// announced is when the restart of the task began to wait until the servers have the verdict, or zero.
+	announced time.Duration
+
 	// followers are called when the start ends.
 	followers []*follower
 }

@@ -141,7 +141,7 @@ func (t *taskRunner) stepRunning() {
 		t.rec.Stopping = false // volumes have needed the plugin since the task had to stop
 		t.alloc.touch()
 	}
-	if t.mustStop() || t.rec.Stopping || t.mustRestart() {
+	if t.mustStop() || t.rec.Stopping || t.mustRestart() && !t.start.announces() {
 		t.beginStop()
 		t.start.stop()
 	} else if t.alloc.mounts.held() {
@@ -216,9 +216,12 @@ func (t *taskRunner) finished() {
 	success := t.rec.Exit.Successful() && t.rec.End == EndExit
 	completed := success && (t.oneShot() || t.alloc.job.ToCompletion() && t.task.Main())
 	restarting := t.restarting() && (t.rec.End == EndStopped || t.rec.End == EndExit)
-	t.rec.ID, t.rec.Handle, t.rec.Restarting = "", nil, false
+	counts := t.rec.Unhealthy
+	t.rec.ID, t.rec.Handle, t.rec.Restarting, t.rec.Unhealthy = "", nil, false, false
 	t.rec.State.FinishedAt = t.core().now.Wall
 	switch {
+	case restarting && !completed && counts:
+		t.restart()
 	case restarting && !completed:
 		t.restartNow()
 	case t.rec.End == EndStopped:

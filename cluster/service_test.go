@@ -162,10 +162,10 @@ func TestServices_updateInPlace(t *testing.T) {
 		edit    func(g *cluster.TaskGroup)
 		inPlace bool
 	}{
-		"a tag":            {func(g *cluster.TaskGroup) { g.Services[0].Tags = []string{"b"} }, true},
-		"a check":          {func(g *cluster.TaskGroup) { g.Tasks[0].Services[0].Checks[0].Interval = time.Minute }, true},
-		"no services":      {func(g *cluster.TaskGroup) { g.Services, g.Tasks[0].Services = nil, nil }, true},
-		"another service":  {func(g *cluster.TaskGroup) { g.Tasks[1].Services = []cluster.Service{{Name: "x"}} }, true},
+		"a tag":           {func(g *cluster.TaskGroup) { g.Services[0].Tags = []string{"b"} }, true},
+		"a check":         {func(g *cluster.TaskGroup) { g.Tasks[0].Services[0].Checks[0].Interval = time.Minute }, true},
+		"no services":     {func(g *cluster.TaskGroup) { g.Services, g.Tasks[0].Services = nil, nil }, true},
+		"another service": {func(g *cluster.TaskGroup) { g.Tasks[1].Services = []cluster.Service{{Name: "x"}} }, true},
 		"the health check": {func(g *cluster.TaskGroup) {
 			g.Update, g.Migrate.HealthCheck = &cluster.UpdateStrategy{HealthCheck: cluster.HealthTaskStates}, cluster.HealthTaskStates
 		}, true},

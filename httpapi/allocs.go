@@ -316,13 +316,28 @@ func (c *changes) answer(q *request) wire.AllocChanges {
 	}
 }
 
-// listChecks answers GET /v1/client/allocation/{id}/checks: no allocation has checks.
+// listChecks answers GET /v1/client/allocation/{id}/checks. The client of the node has the states of checks. An
+// allocation without checks, and one that has ended, needs no client.
 func listChecks(q *request) error {
-	return q.read(func(s State) found {
-		a := s.Alloc(cluster.AllocID(q.PathValue("id")))
-		if a == nil {
-			return found{index: s.TableIndex(TableAllocs), missing: allocNotFound}
+	state, err := q.state()
+	if err != nil {
+		return err
+	}
+	if a := state.Alloc(cluster.AllocID(q.PathValue("id"))); a == nil || hasChecks(a) {
+		return reachAlloc(q)
+	}
+	q.readHeaders(max(1, state.Index()))
+	return q.answer(wire.AllocCheckStatuses{})
+}
+
+// hasChecks reports whether a client may run checks of the allocation.
+func hasChecks(a *cluster.Allocation) bool {
+	if g := a.Job.Group(a.TaskGroup); g != nil && !a.ClientTerminal() {
+		for _, s := range g.ServiceDefinitions() {
+			if len(s.Checks) > 0 {
+				return true
+			}
 		}
-		return found{index: a.ModifyIndex, body: func() (any, error) { return map[string]wire.Nothing{}, nil }}
-	})
+	}
+	return false
 }

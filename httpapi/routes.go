@@ -80,7 +80,7 @@ func compatibleRoutes() []route {
 		get("/v1/evaluation/{id}", readEval),
 		get("/v1/evaluation/{id}/allocations", listEvalAllocs),
 		get("/v1/allocation/{id}/services", listAllocServices),
-		get("/v1/client/allocation/{id}/checks", listChecks),
+		get("/v1/client/allocation/{id}/checks", listChecks).here(needsRead),
 		get("/v1/client/allocation/{id}/stats", reachAlloc).here(needsRead),
 		get("/v1/client/allocation/{id}/exec", execAlloc).here(needsWrite).asStream().afterGreeting(),
 		put("/v1/client/allocation/{id}/signal", reachAlloc).here(needsWrite).within(maxReachBody),

@@ -45,7 +45,7 @@ var neverChange = map[string]string{
 	"GET /v1/job/{id}/deployments":          "jobs have no deployments",
 	"GET /v1/deployments":                   "jobs have no deployments",
 	"GET /v1/operator/raft/configuration":   "it is not in the state",
-	"GET /v1/client/allocation/{id}/checks": "tasks have no checks",
+	"GET /v1/client/allocation/{id}/checks": "the client has them, and these tasks have none",
 	"GET /v1/client/{id}/session":           "it is no query",
 	"GET " + httpapi.SnapshotPath:           "it is a file",
 }

@@ -159,6 +159,7 @@ func (n *Node) nodeapiOptions() nodeapi.Options {
 		Dirs:    n.shell.tasks.dirs,
 		Roster:  n.shell.roster,
 		Tasks:   n.operators(),
+		Checks:  &checkList{n.operators(), n.shell.tasks},
 		Devices: n.shell.devices.stats,
 		Storage: &controllers{n.shell.storage},
 		Data:    &disks.Source{Core: n.core, Folders: n.shell.tasks.dirs, Tasks: n.shell.tasks.tasksOf, Kept: n.shell.roster.keptData},

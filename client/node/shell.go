@@ -39,6 +39,7 @@ type shell struct {
 	damaged map[cluster.AllocID]record.Damaged
 	contact *contact
 	guards  *guards
+	checks  checkRuns
 	logger  *slog.Logger
 	// disk bounds the effects that write to the disk.
 	disk *sharedTurns

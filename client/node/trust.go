@@ -42,7 +42,7 @@ type trust struct {
 	why  error     // nil if raw_exec may start tasks; guarded by mu
 	// last is the last fingerprint of raw_exec, with the function that posts it, or nil; guarded by
 	// mu
-	last *heldFingerprint
+	held *heldFingerprint
 }
 
 type heldFingerprint struct {
@@ -99,12 +99,22 @@ func (t *trust) check(ctx context.Context, name string) error {
 	return why
 }
 
+// last returns an error if a driver must not run anything by the last answer.
+func (t *trust) last(name string) error {
+	if name != rawExec || !t.checks {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.why
+}
+
 // store stores an answer, and posts raw_exec's health again if the answer has changed.
 func (t *trust) store(why error) {
 	t.mu.Lock()
 	changed := why != t.why
 	t.why = why
-	last := t.last
+	last := t.held
 	t.mu.Unlock()
 	if !changed {
 		return
@@ -124,7 +134,7 @@ func (t *trust) filter(name string, f driver.Fingerprint, post func(driver.Finge
 		return
 	}
 	t.mu.Lock()
-	t.last = &heldFingerprint{f, post}
+	t.held = &heldFingerprint{f, post}
 	t.mu.Unlock()
 	post(t.filtered(f))
 }
@@ -143,6 +153,6 @@ func (t *trust) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if name == rawExec {
-		t.last = nil
+		t.held = nil
 	}
 }

@@ -26,6 +26,8 @@ type Options struct {
 	Devices func(context.Context) []device.GroupStats
 	// Tasks acts on tasks. Nil: these requests answer 501.
 	Tasks Tasks
+	// Checks has the states of checks. Nil: these requests answer 501.
+	Checks Checks
 	// Storage calls controllers of storage plugins. Nil: these requests answer 501.
 	Storage Storage
 	// Data has the data that ended allocations keep. Nil: these requests answer 501.

@@ -58,6 +58,7 @@ var (
 // routeTasks registers the requests that act on tasks.
 func (h *Handler) routeTasks() {
 	h.handle("POST /v1/client/allocation/{id}/exec", h.exec)
+	h.handle("GET /v1/client/allocation/{id}/checks", h.checks)
 	for _, method := range []string{"PUT", "POST"} {
 		h.handle(method+" /v1/client/allocation/{id}/signal", h.signal)
 		h.handle(method+" /v1/client/allocation/{id}/restart", h.restart)

@@ -1,8 +1,9 @@
 // Package verdict decides whether an allocation is healthy. The real client and the simulated clients
 // use it.
 //
-// A verdict is true when the tasks have run well for the minimum healthy time. It becomes false when
-// one of them ends, and at the healthy deadline if there is none yet. The count of false verdicts
+// A verdict is true when the tasks have run well, and the checks have passed, for the minimum healthy
+// time. It becomes false when a task ends or a check fails, and at the healthy deadline if there is none
+// yet. The count of false verdicts
 // lengthens the next minimum: after k of them it is 2^k times as long, and at most the healthy
 // deadline. So an allocation that crashes again and again stays unhealthy, and its verdict changes
 // less and less often. The count falls by one for each healthy deadline in which the verdict was true.
@@ -47,16 +48,22 @@ func TermsOf(g *cluster.TaskGroup) Terms {
 	return t
 }
 
-// Tasks describes all tasks of an allocation that decide about its health.
+// ChecksDecide reports whether checks decide about the health of a group's allocations.
+func ChecksDecide(g *cluster.TaskGroup) bool {
+	return g == nil || g.Migrate == nil || g.Migrate.HealthCheck != cluster.HealthTaskStates
+}
+
+// Tasks describes all tasks of an allocation that decide about its health, with their checks.
 type Tasks uint8
 
 // The values of [Tasks].
 const (
-	// Down: a task that must run does not, or a one-shot task has not succeeded.
+	// Down: a task that must run does not, a one-shot task has not succeeded, or a check fails.
 	Down Tasks = iota
-	// Unsure: nothing has ended, but the client cannot confirm that the tasks run, or they must stop.
+	// Unsure: nothing has ended, but the client cannot confirm that the tasks run, or they must stop, or a check
+	// has too few results.
 	Unsure
-	// Up: the tasks that must run do, and the one-shot tasks have succeeded.
+	// Up: the tasks that must run do, the one-shot tasks have succeeded, and the checks pass.
 	Up
 )
 

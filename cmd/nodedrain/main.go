@@ -71,6 +71,7 @@ func commands() cli.Program {
 		"job stop":          job.Stop,
 		"job validate":      job.Validate,
 		"alloc":             cli.Parent("Show allocations, and act on their tasks", alloc.Help),
+		"alloc checks":      alloc.Checks,
 		"alloc exec":        alloc.Exec,
 		"alloc fs":          alloc.FS,
 		"alloc logs":        alloc.Logs,

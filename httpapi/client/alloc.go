@@ -67,6 +67,12 @@ func (a Alloc) Stats(ctx context.Context) (*wire.AllocStats, error) {
 	return stats, err
 }
 
+// Checks reads the states of the checks, by id.
+func (a Alloc) Checks(ctx context.Context) (wire.AllocCheckStatuses, error) {
+	all, _, err := get[wire.AllocCheckStatuses](ctx, a.client, a.node("checks"), nil)
+	return all, err
+}
+
 func (a Alloc) fs(what string) string { return "/v1/client/fs/" + what + "/" + pathElement(a.id) }
 
 func (a Alloc) node(what string) string {

@@ -75,3 +75,24 @@ type StreamFrame struct {
 	// FileEvent is "file deleted" or "file truncated", or empty.
 	FileEvent string `json:",omitempty"`
 }
+
+// AllocCheckStatuses are the checks of an allocation by their ids.
+type AllocCheckStatuses map[string]AllocCheckStatus
+
+// AllocCheckStatus is the state of one check.
+type AllocCheckStatus struct {
+	ID string
+	// Check and Service are the names. Group is the name of the allocation. Task is the task of the service, or
+	// empty for a service of the group.
+	Check, Service, Group, Task string
+	// Mode is "healthiness", or "readiness" for a check that does not decide about the health of the allocation.
+	Mode string
+	// Status is "pending", "success" or "failure".
+	Status string
+	// StatusCode is that of the last HTTP answer, or zero.
+	StatusCode int
+	// Output is that of the last run.
+	Output string
+	// Timestamp is the time of the last result in seconds since 1970, or zero.
+	Timestamp int64
+}

@@ -103,6 +103,7 @@ func snapshotRule() lint.LoopRule {
 			"(*" + module + "/httpapi/client.quietConn).Write":    "the destination of the stream does not affect the state",
 			"(*" + module + "/plugin/host.firstLine).Read":        "the origin of the stream does not affect the state",
 			"(" + module + "/client/nodeapi.outputStream).Write":  "the destination of the stream does not affect the state",
+			"(*" + module + "/client/checks/probe.limited).Write": "the destination of the stream does not affect the state",
 			"(*" + module + "/client/nodeapi.dataWriter).Write":   "the destination of the stream does not affect the state",
 			"(*" + module + "/httpapi/session.bufferedConn).Read": "the origin of the stream does not affect the state",
 			"(*" + module + "/httpapi/session.stream).Write":      "the destination of the stream does not affect the state",
@@ -126,6 +127,7 @@ func judgeRule() lint.LoopRule {
 		Boundaries: map[string]string{
 			"(" + module + "/client/nodeapi.outputStream).Write":  "the destination of a stream decides nothing",
 			"(*" + module + "/client/nodeapi.dataWriter).Write":   "the destination of a stream decides nothing",
+			"(*" + module + "/client/checks/probe.limited).Write": "the destination of a stream decides nothing",
 			"(*" + module + "/httpapi/client.quietConn).Write":    "the destination of a dump does not affect the finding",
 			"(*" + module + "/httpapi/session.stream).Write":      "the destination of a dump does not affect the finding",
 			"(*" + module + "/client/datacopy.frameWriter).Write": "the destination of a dump does not affect the finding",

@@ -129,13 +129,13 @@ func (r *run) launchDevices(p client.Plugin, reply func(client.Launched)) {
 	program.Launch(func(d *devices.Plugin, err error) {
 		r.launched(p, d, err, reply, func(generation client.Generation) {
 			reply(client.Launched{Generation: generation})
-			r.follow(p.Name, d)
+			follow(r, p.Name, d)
 		})
 	})
 }
 
 // follow opens a stream of a device plugin, and opens it again when it ends.
-func (r *run) follow(name string, d *devices.Plugin) {
+func follow(r *run, name string, d *devices.Plugin) {
 	report := func(report client.DeviceReport) {
 		if r.alive() && d.Alive() {
 			r.node.options.Observer.DevicesReported(r.node, name, report.Groups, report.Err)
@@ -149,7 +149,7 @@ func (r *run) follow(name string, d *devices.Plugin) {
 		report(client.DeviceReport{Err: err})
 		r.after(reopenTime, func() {
 			if r.alive() && d.Alive() {
-				r.follow(name, d)
+				follow(r, name, d)
 			}
 		})
 	})
@@ -168,7 +168,7 @@ func (r *run) Reserve(ref client.TaskRef, of client.DevicesRef, reply func(devic
 		return
 	}
 	r.node.options.Observer.Reserves(r.node, ref, of.Kind, of.IDs)
-	first := r.once("Reserve", callTimeout, answer)
+	first := once(r, "Reserve", callTimeout, answer)
 	d.(*devices.Plugin).Reserve(ref.ID, slices.Clone(of.IDs), func(reserved device.Reservation, err error) {
 		got = reserved
 		first(err)

@@ -242,7 +242,7 @@ func (n *Node) StartClient() error {
 	}
 	n.started = n.clock.now
 	r := &run{node: n, processes: map[client.Plugin]process{}}
-	r.served.run, r.disks = r, disks{run: r, copies: map[cluster.AllocID]*Copy{}}
+	r.served.run, r.probes.run, r.disks = r, r, disks{run: r, copies: map[cluster.AllocID]*Copy{}}
 	records := append(readDisk(n), orphans(n)...)
 	n.disks.restart(records)
 	o := client.Options{

@@ -21,6 +21,7 @@ type run struct {
 	processes map[client.Plugin]process
 	served    served
 	disks
+	probes
 	// stepped: the core has made its first step.
 	stepped bool
 }
@@ -260,11 +261,11 @@ func (r *run) call(ref client.TaskRef, name string, reply func(error), do func(d
 		r.after(folderTime, func() { answer(err) })
 		return
 	}
-	do(d, r.once(name, callTimeout, answer))
+	do(d, once(r, name, callTimeout, answer))
 }
 
 // once answers once: with the answer, or with an error at the end of the time limit.
-func (r *run) once(name string, limit time.Duration, answer func(error)) func(error) {
+func once(r *run, name string, limit time.Duration, answer func(error)) func(error) {
 	done := false
 	var cancel func()
 	first := func(err error) {
@@ -321,7 +322,7 @@ func (r *run) Stop(ref client.TaskRef, grace time.Duration, signal string, reply
 		r.after(folderTime, func() { answer(err) })
 		return
 	}
-	d.Stop(ref.ID, grace, signal, r.once("Stop", min(grace, client.Never-client.StopSlack)+client.StopSlack, answer))
+	d.Stop(ref.ID, grace, signal, once(r, "Stop", min(grace, client.Never-client.StopSlack)+client.StopSlack, answer))
 }
 
 // Kill kills the cgroup of the task. If the cgroup does not contain the task, the driver destroys
@@ -354,7 +355,7 @@ func destroy(r *run, ref client.TaskRef, name string, answer func(error)) {
 		r.after(folderTime, func() { answer(err) })
 		return
 	}
-	d.Destroy(ref.ID, true, r.once(name, callTimeout, answer))
+	d.Destroy(ref.ID, true, once(r, name, callTimeout, answer))
 }
 
 // kill kills the cgroup of the task, and answers when it is empty or after a second. If the client has no record

@@ -52,7 +52,7 @@ func (s *served) end(ref client.TaskRef) {
 // probe probes a plugin periodically. If the plugin does not answer for its health timeout, probe
 // restarts it.
 func (s *served) probe(p *storageStart) {
-	first := s.run.once("Probe", probeLimit, func(err error) { s.probed(p, err) })
+	first := once(s.run, "Probe", probeLimit, func(err error) { s.probed(p, err) })
 	s.run.node.volumes.storage.Probe(p.ID, p.Config.ID, first)
 }
 

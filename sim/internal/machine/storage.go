@@ -272,7 +272,7 @@ func (s *storageShell) call(name string, q storage.Request, reply func(error), b
 		return
 	}
 	over := false
-	first := r.once(name, volumeCallTimeout, func(err error) {
+	first := once(r, name, volumeCallTimeout, func(err error) {
 		over = true
 		r.answers(name, func() { reply(err) })
 	})
