@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/verdict"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
@@ -78,6 +79,9 @@ func (a *allocRunner) received() {
 	if started && !a.rec.Alloc.ServerTerminal() {
 		message = "The client has no record of the earlier start of the task, which starts again with an empty disk"
 		a.core.options.Logger.Warn("the client has no record of an allocation that has started before; it starts again with an empty disk", "alloc", a.id(), "status", a.rec.Alloc.ClientStatus)
+	}
+	if started && a.rec.Alloc.JudgedHealthy() && !a.rec.Alloc.ServerTerminal() { // the verdict was for the earlier start
+		a.rec.History, a.rec.HealthyAt = verdict.History{Healthy: new(false), Falses: 1}, a.core.now.Wall
 	}
 	for _, t := range a.tasks {
 		t.rec.Unrecorded = started || a.rec.Alloc.ServerTerminal()

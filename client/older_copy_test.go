@@ -99,9 +99,15 @@ func TestOlderCopy_forgottenAllocation(t *testing.T) {
 	ends(n, "a", time.Minute)
 	must.MapEmpty(t, n.disk)
 	rollBack()
+	unhealthy := func() bool { return !*n.servers["a"].Healthy }
+	for end := n.boot + 5*time.Second; !unhealthy() && n.boot < end; {
+		n.run(time.Millisecond)
+	}
+	must.True(t, unhealthy(), must.Sprint("bug: the verdict of the earlier start counted for this one"))
 	reaches(n, "a", cluster.ClientRunning, time.Minute)
 	must.SliceLen(t, 1, n.live("web"))
 	n.run(time.Minute)
+	must.True(t, *n.servers["a"].Healthy)
 	must.StrContains(t, n.messages("a", "web"), "starts again with an empty disk", must.Sprint("bug: nothing showed it"))
 }
 

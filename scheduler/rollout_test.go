@@ -255,6 +255,30 @@ func TestRollout_besideAReplacementThatStarts(t *testing.T) {
 	}
 }
 
+// Bug: a rollout waited for ever if the last allocation of the new version had its verdict before it ran.
+func TestRollout_afterAVerdictBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	c.node("n1")
+	job := c.job("web", cluster.JobService, 2, updates(1))
+	c.run()
+	newVersion(c, job)
+	c.settle()
+	for _, a := range c.wanted(job) {
+		if a.ClientStatus != cluster.ClientPending {
+			continue
+		}
+		judged := c.statusReport(a, cluster.ClientPending)
+		judged.Healthy = new(true)
+		c.report(judged)
+		runs := c.statusReport(c.alloc(a.ID), cluster.ClientRunning)
+		runs.Healthy = nil
+		must.Len(t, 1, scheduler.ReportEvals(c.view().WorkView(), []cluster.AllocReport{runs}, c.now, c.evalID))
+		return
+	}
+	t.Fatal("no allocation of the new version starts")
+}
+
 // A system job is replaced on one node after the other.
 func TestRollout_ofASystemJob(t *testing.T) {
 	t.Parallel()

@@ -302,13 +302,14 @@ func (w *evalJudge) reconciles(before, after *cluster.Allocation) bool {
 	return false
 }
 
-// continues reports whether an allocation has become healthy while another one of its job has other tasks than
-// the job.
+// continues reports whether an allocation has become healthy, or begins to run with such a verdict, while another
+// one of its job has other tasks than the job.
 func (w *evalJudge) continues(before, after *cluster.Allocation) bool {
 	was, _ := opinion.Verdict(before)
 	is, _ := opinion.Verdict(after)
 	job := w.e.Before.Job(groupOf(after).Job)
-	if was || !is || !opinion.Live(before) || opinion.Stopping(before) || job == nil || job.Stop || w.e.Before.ClusterVersion() < cluster.VersionOfRollouts {
+	begins := before.ClientStatus != "running" && after.ClientStatus == "running"
+	if was && !begins || !is || !opinion.Live(before) || opinion.Stopping(before) || job == nil || job.Stop || w.e.Before.ClusterVersion() < cluster.VersionOfRollouts {
 		return false
 	}
 	for a := range w.e.Before.AllocsByJob(groupOf(after).Job) {
