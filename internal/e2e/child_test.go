@@ -52,7 +52,7 @@ type childConfig struct {
 // kill timeouts and heartbeats of real processes, which do not become shorter on a fast machine. At the end it
 // compares the values of enums that occurred.
 func TestMain(m *testing.M) {
-	for variable, run := range map[string]func(string) error{childVariable: serve, listenVariable: answer} {
+	for variable, run := range map[string]func(string) error{childVariable: serve, listenVariable: answer, webVariable: web} {
 		config := os.Getenv(variable)
 		if config == "" {
 			continue
