@@ -28,7 +28,7 @@ func List() *cli.Command {
 }
 
 func list(c *cli.Call) error {
-	lists, _, err := c.API.Services(c.Ctx, client.Query{})
+	lists, _, err := client.Services(c.Ctx, c.API, client.Query{})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying services: %v", err)
@@ -69,7 +69,7 @@ func Info() *cli.Command {
 }
 
 func info(c *cli.Call, filter string, verbose bool) error {
-	instances, _, err := c.API.Service(c.Ctx, c.Args[0], client.Query{Filter: filter})
+	instances, _, err := client.Service(c.Ctx, c.API, c.Args[0], client.Query{Filter: filter})
 	switch {
 	case err != nil:
 		return cli.Errorf("Error querying the service: %v", err)
