@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/redact"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
@@ -251,6 +253,46 @@ func TestPages_services(t *testing.T) {
 	for i, ids := range all {
 		must.Eq(t, []string{"_nomad-task-" + uuid('b', i+1) + "-group-web-web-80"}, ids)
 	}
+}
+
+// A job has its services back as its owner has registered them, with the checks as the reference's client fills them in.
+// A caller that may only read does not see what a check sends.
+func TestReferenceClient_ServicesOfAJob(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	j := newJob(1, 100)
+	group := j.TaskGroups[0]
+	task := group.Tasks[0]
+	group.Networks = []*api.NetworkResource{{DynamicPorts: []api.Port{{Label: "http"}}}}
+	group.Services = []*api.Service{{
+		Provider: "nomad", PortLabel: "http", Tags: []string{"a", "b"}, Address: "${node.unique.name}", OnUpdate: "ignore_warnings",
+		CheckRestart: &api.CheckRestart{Limit: 3, Grace: new(time.Minute)},
+		Checks: []api.ServiceCheck{
+			{Type: "http", Protocol: "https", Path: "/up", Method: "POST", Body: "secret", Header: map[string][]string{"Authorization": {"secret"}},
+				TLSServerName: "x", TLSSkipVerify: true, Interval: time.Minute, Timeout: time.Second, SuccessBeforePassing: 2, FailuresBeforeCritical: 3},
+			{Type: "tcp", Name: "second", PortLabel: "80", Interval: time.Second, Timeout: time.Second, OnUpdate: "ignore", CheckRestart: &api.CheckRestart{Limit: 5, IgnoreWarnings: true}},
+			{Type: "script", Command: "/bin/true", Args: []string{"secret"}, TaskName: task.Name, Interval: time.Second, Timeout: time.Second},
+		},
+	}}
+	task.Services = []*api.Service{{Provider: "nomad", Name: "own"}}
+	c := w.client()
+	raw := result.Of(json.Marshal(j)).OK(t)
+	result.Read(c.Jobs().Register(j, nil)).OK(t)
+	back := result.Read(c.Jobs().Info(*j.ID, nil)).OK(t)
+
+	var want api.Job
+	must.NoError(t, json.Unmarshal(raw, &want))
+	want.Canonicalize()
+	s := want.TaskGroups[0].Services[0]
+	s.CheckRestart, s.OnUpdate = nil, "require_healthy" // both are in the checks
+	s.Checks[0].Name, s.Checks[2].Name = `service: "web-web" check`, `service: "web-web" check 3`
+	must.Eq(t, want.TaskGroups[0].Services, back.TaskGroups[0].Services)
+	must.Eq(t, want.TaskGroups[0].Tasks[0].Services, back.TaskGroups[0].Tasks[0].Services)
+	again := result.Read(c.Jobs().Register(back, nil)).OK(t)
+	must.Eq(t, back.JobModifyIndex, new(again.JobModifyIndex), must.Sprint("the answer is the same work"))
+
+	shown := redact.Job(w.State().Job(cluster.JobKey{Namespace: "default", ID: cluster.JobID(*j.ID)}))
+	must.StrNotContains(t, string(result.Of(json.Marshal(shown)).OK(t)), "secret")
 }
 
 // A registration warns of a service that no node can list.
