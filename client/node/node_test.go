@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,9 @@ func TestMain(m *testing.M) {
 	case strings.HasPrefix(args, "plugin toys "):
 		sdk.ServeDevice(toyPlugin(os.Args[3:]))
 		os.Exit(0)
+	case strings.HasPrefix(args, "web "):
+		_, _ = fmt.Fprintln(os.Stderr, serveWeb(os.Args[2], os.Args[3]))
+		os.Exit(1)
 	case strings.HasPrefix(args, "logkeeper "):
 		os.Exit(keeper.Main(os.Args[2:], os.Stdout, os.Stderr))
 	}
