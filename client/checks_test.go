@@ -70,8 +70,12 @@ func TestChecks_atTheDeadline(t *testing.T) {
 // Checks with on_update "ignore" decide nothing, and no check decides with health_check "task_states".
 func TestChecks_thatDoNotDecide(t *testing.T) {
 	for name, change := range map[string]func(*cluster.TaskGroup){
-		"ignore":      func(g *cluster.TaskGroup) { g.Services[0].Checks[0].OnUpdate = cluster.CheckIgnored },
-		"task_states": func(g *cluster.TaskGroup) { g.Migrate.HealthCheck = cluster.HealthTaskStates },
+		"ignore": func(g *cluster.TaskGroup) { g.Services[0].Checks[0].OnUpdate = cluster.CheckIgnored },
+		"task_states": func(g *cluster.TaskGroup) {
+			update := cluster.DefaultUpdateStrategy()
+			update.MinHealthyTime, update.HealthCheck = 0, cluster.HealthTaskStates
+			g.Update, g.Migrate.HealthCheck = &update, cluster.HealthTaskStates
+		},
 	} {
 		n, v := checked(t, httpCheck("up"))
 		change(n.allocs[0].Job.TaskGroups[0])

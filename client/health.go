@@ -66,7 +66,7 @@ func (a *allocRunner) healthFacts() verdict.Facts {
 			}
 		}
 	}
-	if verdict.ChecksDecide(a.group) {
+	if a.group.ChecksDecide() {
 		status, since := a.checks.verdict()
 		f.Tasks, f.Since = min(f.Tasks, status), max(f.Since, since)
 	}
@@ -182,7 +182,7 @@ func (c *allocChecks) verdict() (verdict.Tasks, time.Duration) {
 // blame adds an event for each check that makes the allocation unhealthy. atDeadline means that the healthy deadline has
 // passed, so that checks without a result count.
 func (c *allocChecks) blame(atDeadline bool) {
-	if c.set == nil || !verdict.ChecksDecide(c.alloc.group) {
+	if c.set == nil || !c.alloc.group.ChecksDecide() {
 		return
 	}
 	for _, r := range c.set.Deciding(checks.Failure) {

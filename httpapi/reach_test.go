@@ -160,6 +160,8 @@ func echoNode(w http.ResponseWriter, r *http.Request) {
 		echoExec(w, r)
 	case strings.HasSuffix(r.URL.Path, "/restart"), strings.HasSuffix(r.URL.Path, "/signal"):
 		_, _ = io.WriteString(w, "{}")
+	case strings.HasSuffix(r.URL.Path, "/checks"):
+		_, _ = io.WriteString(w, `{"c1": {"ID": "c1", "Check": "alive", "Status": "failure", "StatusCode": 503, "Timestamp": 7}}`)
 	case strings.HasSuffix(r.URL.Path, "/stats"):
 		_, _ = io.WriteString(w, `{"Timestamp": 7, "Memory": {}}`)
 	case strings.Contains(r.URL.Path, "/fs/ls/"):
@@ -203,6 +205,34 @@ func echoExec(w http.ResponseWriter, r *http.Request) {
 			_, _ = conn.Write(append(out, '\n'))
 		}
 	}
+}
+
+// The client of the node answers which states the checks of an allocation have. An allocation without checks, and one that
+// has ended, needs no client.
+func TestReach_checks(t *testing.T) {
+	t.Parallel()
+	r := newReachable(t, echoNode)
+	c := r.reference("reader").Allocations()
+	must.MapEmpty(t, result.Of(c.Checks(string(allocID(1)), nil)).OK(t))
+	must.SliceEmpty(t, r.received)
+
+	job := r.job("checked", cluster.JobService, 1)
+	job = job.Copy()
+	job.TaskGroups[0].Services = []cluster.Service{{Name: "web", PortLabel: "80", Checks: []cluster.ServiceCheck{
+		{Name: "alive", Type: cluster.CheckTCP, Interval: time.Second, Timeout: time.Second},
+	}}}
+	r.must(&shims.JobRegister{Job: job})
+	r.place(7, job, nodeID(1))
+	all := result.Of(c.Checks(string(allocID(7)), nil)).OK(t)
+	must.Eq(t, api.AllocCheckStatuses{"c1": {ID: "c1", Check: "alive", Status: "failure", StatusCode: 503, Timestamp: 7}}, all)
+	must.EqOp(t, "/v1/client/allocation/"+string(allocID(7))+"/checks", r.last().path)
+	r.report(7, cluster.ClientComplete)
+	must.MapEmpty(t, result.Of(c.Checks(string(allocID(7)), nil)).OK(t))
+	must.SliceLen(t, 1, r.received)
+	response, body := r.get(http.MethodGet, "/v1/client/allocation/"+string(allocID(9))+"/checks", "reader")
+	must.EqOp(t, http.StatusNotFound, response.StatusCode, must.Sprint(body))
+	response, _ = r.get(http.MethodGet, "/v1/client/allocation/"+string(allocID(7))+"/checks", "none")
+	must.EqOp(t, http.StatusForbidden, response.StatusCode)
 }
 
 // The reference's client works against a node with a session.

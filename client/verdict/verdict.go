@@ -48,11 +48,6 @@ func TermsOf(g *cluster.TaskGroup) Terms {
 	return t
 }
 
-// ChecksDecide reports whether checks decide about the health of a group's allocations.
-func ChecksDecide(g *cluster.TaskGroup) bool {
-	return g == nil || g.Migrate == nil || g.Migrate.HealthCheck != cluster.HealthTaskStates
-}
-
 // Tasks describes all tasks of an allocation that decide about its health, with their checks.
 type Tasks uint8
 
