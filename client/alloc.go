@@ -194,6 +194,22 @@ func (a *allocRunner) stopCutOff() {
 	a.stop("the client has not reached the servers for " + stopsAfter(a).String())
 }
 
+// expire stops an allocation that has run for as long as its group permits. One that ends already is not stopped.
+func expire(a *allocRunner) {
+	limit := a.group.MaxRunDuration
+	if limit <= 0 || a.rec.RunBegan == 0 || a.order.ends() || !a.core.reached(later(a.rec.RunBegan, limit)) {
+		return
+	}
+	reason := "the allocation has run for its max_run_duration of " + limit.String()
+	for _, t := range a.tasks {
+		if t.rec.Phase != PhaseDead && !t.task.Poststop() {
+			t.event("Expired", "The client stops the task: "+reason)
+		}
+	}
+	a.rec.Expired = true
+	a.stop(reason)
+}
+
 func (a *allocRunner) step() {
 	defer a.restarts.sendReplies()
 	if a.rec.Ended {
@@ -208,6 +224,7 @@ func (a *allocRunner) step() {
 	if !a.rec.Stopping && cutOff(a) {
 		a.stopCutOff()
 	}
+	expire(a)
 	a.build()
 	a.in.step()
 	for _, t := range a.tasks {
@@ -250,7 +267,7 @@ func (a *allocRunner) updateStatus() {
 	case a.order.allDead() && (!a.mounts.gone() || a.in.busy()):
 	case a.order.allDead():
 		status = cluster.ClientComplete
-		if a.order.failed() {
+		if a.order.failed() || a.rec.Expired {
 			status = cluster.ClientFailed
 		}
 		if len(a.tasks) == 0 && !a.rec.Stopping {
@@ -280,6 +297,8 @@ func (a *allocRunner) description() string {
 		return "the client cannot read the allocation: " + a.rec.Unreadable
 	case a.rec.ClientStatus == cluster.ClientFailed && len(a.tasks) == 0:
 		return "the job of the allocation does not contain its task group"
+	case a.rec.ClientStatus == cluster.ClientFailed && a.rec.Expired:
+		return a.rec.StopReason + a.order.poststopFailure()
 	case a.rec.ClientStatus == cluster.ClientFailed:
 		return "failed tasks" + a.order.poststopFailure()
 	case a.rec.VolumesLeft:

@@ -103,3 +103,60 @@ func TestExit_duringEachWait(t *testing.T) {
 		}
 	}
 }
+
+// limited is an allocation that may run for ten minutes.
+func limited(kind cluster.JobType, tasks ...*cluster.Task) *cluster.Allocation {
+	a := allocation("a", tasks...)
+	a.Job.Type, a.Job.TaskGroups[0].MaxRunDuration = kind, 10*time.Minute
+	return a
+}
+
+// An allocation that has run for the longest time of its group is stopped, and has failed, although its tasks exit
+// with 0. Restarts of tasks and of the client do not begin the time again.
+func TestMaxRunDuration(t *testing.T) {
+	const reason = "the allocation has run for its max_run_duration of 10m0s"
+	for _, kind := range []cluster.JobType{cluster.JobBatch, cluster.JobService, cluster.JobSystem} {
+		t.Run(string(kind), func(t *testing.T) {
+			n := newNode(t)
+			n.scripts["web"] = script{runs: []ending{{after: 3 * time.Minute, code: 1}, {}}}
+			n.place(limited(kind, mainTask("web")))
+			n.run(5 * time.Minute)
+			restarts(n, 4*time.Minute)
+			must.EqOp(t, cluster.ClientRunning, n.status("a"))
+			reaches(n, "a", cluster.ClientFailed, 2*time.Minute)
+			must.StrContains(t, n.messages("a", "web"), "The client stops the task: "+reason)
+			must.EqOp(t, reason, n.servers["a"].ClientDescription)
+			must.Len(t, 0, n.live(""))
+		})
+	}
+}
+
+// An allocation whose time is over is stopped in the order of every stop, also by the next client: the poststop task
+// runs, and its end does not change that the allocation has failed.
+func TestMaxRunDuration_order(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"], n.scripts["after"] = script{stopTakes: 3 * time.Second}, script{runs: []ending{{after: time.Second}}}
+	n.place(limited(cluster.JobService, mainTask("web"), hooked("after", cluster.HookPoststop, false)))
+	n.run(10*time.Minute + time.Second)
+	must.Len(t, 0, n.live("after"))
+	restarts(n, 30*time.Second)
+	must.EqOp(t, cluster.ClientFailed, n.status("a"))
+	must.StrContains(t, n.messages("a", "after"), "Exit Code: 0")
+}
+
+// Work that has ended in its time, and an allocation that the servers stopped before, have not failed.
+func TestMaxRunDuration_endsBefore(t *testing.T) {
+	n := newNode(t)
+	n.scripts["web"] = script{runs: []ending{{after: 9 * time.Minute}}}
+	n.place(limited(cluster.JobBatch, mainTask("web")))
+	reaches(n, "a", cluster.ClientComplete, 11*time.Minute)
+
+	n = newNode(t)
+	n.scripts["web"] = script{ignores: true}
+	slow := mainTask("web")
+	slow.KillTimeout = 5 * time.Minute
+	n.place(limited(cluster.JobService, slow))
+	n.run(8 * time.Minute)
+	n.stop("a")
+	reaches(n, "a", cluster.ClientComplete, 6*time.Minute)
+}

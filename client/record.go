@@ -28,6 +28,10 @@ type Record struct {
 	Stopping   bool
 	StopBegan  time.Duration
 	StopReason string
+	// RunBegan is when a task of the allocation first started since the boot, or zero. Expired: the client stops the
+	// allocation because it has run for as long as its group permits.
+	RunBegan time.Duration `json:",omitempty"`
+	Expired  bool          `json:",omitempty"`
 	// RestartAll: an operator has requested that all tasks stop and then start again.
 	RestartAll bool
 	// RestartedAll: a restart of all tasks has stopped them at least once. The record of a task that has not
@@ -167,7 +171,7 @@ func OrphanRecord(alloc cluster.AllocID, tasks []string, bootID string) *Record 
 func (r *Record) reboot(bootID string, now time.Duration) {
 	r.BootID = bootID
 	r.Received, r.StopBegan = now, now
-	r.UnmountBegan, r.HoldBegan = 0, 0
+	r.RunBegan, r.UnmountBegan, r.HoldBegan = 0, 0, 0
 	r.Rebooted()
 	if r.DataIn != nil {
 		r.DataIn.EndedAt = 0
@@ -192,7 +196,7 @@ func (r *Record) notAfter(now time.Duration) (changed bool) {
 		}
 		return after
 	}
-	changed = limit(&r.Received, &r.StopBegan, &r.UnmountBegan, &r.HoldBegan, &r.TrueAt)
+	changed = limit(&r.Received, &r.RunBegan, &r.StopBegan, &r.UnmountBegan, &r.HoldBegan, &r.TrueAt)
 	if r.DataIn != nil {
 		changed = limit(&r.DataIn.EndedAt) || changed
 	}

@@ -159,6 +159,9 @@ func (s *taskStart) answered(handle driver.Handle, err error) {
 		s.t.start.heldBy, s.t.start.confirmedRunning = s.heldBy, true
 		s.t.start.confirmAfter(InspectInterval)
 		s.t.rec.Handle, s.t.rec.RunningSince = handle, now.Boot
+		if rec := s.t.alloc.rec; rec.RunBegan == 0 {
+			rec.RunBegan = max(1, now.Boot) // zero means not started
+		}
 		s.t.rec.State.State, s.t.rec.State.StartedAt, s.t.rec.State.FinishedAt = cluster.TaskRunning, now.Wall, time.Time{}
 		s.t.event("Started", "Task started by client")
 		s.t.enter(PhaseRunning)

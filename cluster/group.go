@@ -31,6 +31,9 @@ type TaskGroup struct {
 	Disconnect DisconnectStrategy
 	// ShutdownDelay is waited before any task of the group is killed.
 	ShutdownDelay time.Duration
+	// MaxRunDuration is how long an allocation may run, from the first start of a task on. Then its client stops it,
+	// and it has failed. Zero is without a limit.
+	MaxRunDuration time.Duration `codec:",omitempty"`
 	// RestartPolicy is that of the tasks that have none, or nil. See [TaskGroup.RestartPolicyOf].
 	RestartPolicy *RestartPolicy `codec:",omitempty"`
 	// Constraints restrict the nodes that the group may run on, with those of its job and tasks.
@@ -136,6 +139,9 @@ func (g *TaskGroup) validate(t JobType) error {
 	}
 	if g.ShutdownDelay < 0 {
 		errs = append(errs, fmt.Errorf("ShutdownDelay is %s and must be >= 0", g.ShutdownDelay))
+	}
+	if g.MaxRunDuration < 0 {
+		errs = append(errs, fmt.Errorf("MaxRunDuration is %s and must be >= 0", g.MaxRunDuration))
 	}
 	if g.Disconnect.LostAfter < 0 {
 		errs = append(errs, fmt.Errorf("LostAfter is %s and must be >= 0", g.Disconnect.LostAfter))

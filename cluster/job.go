@@ -317,7 +317,7 @@ func RunsLike(was, is *Job, group string) bool {
 	case was == is || a == b:
 		return true
 	}
-	return maps.Equal(was.Meta, is.Meta) && maps.Equal(a.Meta, b.Meta) && a.EphemeralDisk == b.EphemeralDisk && a.ShutdownDelay == b.ShutdownDelay &&
+	return maps.Equal(was.Meta, is.Meta) && maps.Equal(a.Meta, b.Meta) && a.EphemeralDisk == b.EphemeralDisk && a.ShutdownDelay == b.ShutdownDelay && a.MaxRunDuration == b.MaxRunDuration &&
 		a.Disconnect.StopOnClientAfter == b.Disconnect.StopOnClientAfter && slices.Equal(a.Ports, b.Ports) && slices.EqualFunc(a.Volumes, b.Volumes, VolumeRequest.equal) &&
 		slices.EqualFunc(a.Tasks, b.Tasks, func(x, y *Task) bool {
 			return x.unplaced().Equal(y.unplaced()) && a.RestartPolicyOf(x, was.Type) == b.RestartPolicyOf(y, is.Type)

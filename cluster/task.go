@@ -308,6 +308,9 @@ func (j *Job) At(v Version) *Job {
 		if v < VersionOfRescheduling {
 			g.Reschedule = nil
 		}
+		if v < VersionOfLimits {
+			g.MaxRunDuration = 0
+		}
 		if v < VersionOfConfirmation {
 			g.Disconnect.NoReplace, g.Disconnect.KeepReplacement = false, false
 		}
@@ -373,7 +376,7 @@ func (t *Task) at(v Version) *Task {
 
 // usesLimits reports whether the group has a field of [VersionOfLimits].
 func (g *TaskGroup) usesLimits() bool {
-	return slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && (t.MemoryMaxMB != 0 || t.Cores != 0) })
+	return g.MaxRunDuration != 0 || slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && (t.MemoryMaxMB != 0 || t.Cores != 0) })
 }
 
 func (g *TaskGroup) usesDrivers() bool {

@@ -29,7 +29,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 			return cluster.VersionOfVolumes
 		case "AwaySince", "Unlisted", "ConfirmedAt", "NoReplace", "KeepReplacement":
 			return cluster.VersionOfConfirmation
-		case "MemoryMaxMB", "Cores":
+		case "MemoryMaxMB", "Cores", "MaxRunDuration":
 			return cluster.VersionOfLimits
 		case "EndedAt":
 			return cluster.VersionOfRescheduling
@@ -57,7 +57,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 91, tagged)
+	must.MapLen(t, 93, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {
@@ -251,6 +251,10 @@ func TestJob_Validate_drivers(t *testing.T) {
 		"a client that stops in the past": {
 			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) { g.Disconnect.StopOnClientAfter = -1 },
 			group + "StopOnClientAfter is -1ns and must be >= 0",
+		},
+		"an end before the start": {
+			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) { g.MaxRunDuration = -1 },
+			group + "MaxRunDuration is -1ns and must be >= 0",
 		},
 		"two leaders": {
 			func(_ *cluster.Job, g *cluster.TaskGroup, _ *cluster.Task) {

@@ -31,7 +31,7 @@ import (
 //	   block of a group, and rollouts of new versions. Jobs that may run in every node pool. Ports of
 //	   groups, tasks and allocations, and the networks of nodes. When an allocation ended by itself,
 //	   and the policy by which it is replaced. The most memory of a task,
-//	   and cores of its own
+//	   cores of its own, and how long an allocation may run
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -80,8 +80,8 @@ const VersionOfPorts Version = 9
 // of the job that was decided before the stop does not start it again.
 const VersionOfStopIndex Version = 9
 
-// VersionOfLimits is the first cluster version with memory_max, and with cores that a task has for
-// itself.
+// VersionOfLimits is the first cluster version with memory_max, with cores that a task has for itself,
+// and with max_run_duration.
 const VersionOfLimits Version = 9
 
 // VersionOfServices is the first cluster version in which jobs have services and checks.

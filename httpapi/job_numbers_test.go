@@ -48,6 +48,7 @@ func jobNumbers() map[string]jobNumber {
 		"Job.Priority":                        job("Priority", 0, 100),
 		"TaskGroup.Count":                     group("Count", 0, 1_000_000),
 		"TaskGroup.ShutdownDelay":             group("ShutdownDelay", 0, year),
+		"TaskGroup.MaxRunDuration":            group("MaxRunDuration", 0, year),
 		"TaskGroup.MaxClientDisconnect":       group("MaxClientDisconnect", 0, year),
 		"TaskGroup.StopAfterClientDisconnect": group("StopAfterClientDisconnect", 0, year),
 		"Disconnect.LostAfter":                group("Disconnect.LostAfter", 0, year),

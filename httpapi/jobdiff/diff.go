@@ -266,7 +266,7 @@ func jobFields(j *cluster.Job) []field {
 func groupFields(g *cluster.TaskGroup) []field {
 	return []field{
 		{"Count", strconv.Itoa(g.Count)}, {"DistinctHosts", flagText(g.DistinctHosts)}, {"KeepReplacement", flagText(g.Disconnect.KeepReplacement)},
-		{"LostAfter", durationText(g.Disconnect.LostAfter)}, {"NoReplace", flagText(g.Disconnect.NoReplace)},
+		{"LostAfter", durationText(g.Disconnect.LostAfter)}, {"MaxRunDuration", durationText(g.MaxRunDuration)}, {"NoReplace", flagText(g.Disconnect.NoReplace)},
 		{"NodeClasses", strings.Join(g.NodeClasses, ", ")}, {"ShutdownDelay", durationText(g.ShutdownDelay)},
 		{"StopOnClientAfter", durationText(g.Disconnect.StopOnClientAfter)},
 	}

@@ -40,7 +40,7 @@ func groupFields() []Field {
 		kept(in + "Meta"),
 	}, services(in), []Field{
 		kept(in + "ShutdownDelay").duration(),
-		warned(in+"MaxRunDuration", "an allocation runs until its tasks end"),
+		kept(in + "MaxRunDuration").duration().remark("[the allocation fails then](client.md#the-longest-run)"),
 		kept(in + "StopAfterClientDisconnect").duration().remark("an old name of `Disconnect.StopOnClientAfter`"),
 		kept(in + "MaxClientDisconnect").duration().remark("an old name of `Disconnect.LostAfter`"),
 		kept(in + "PreventRescheduleOnLost").remark("an old name of a `Disconnect.Replace` of false"),

@@ -75,11 +75,12 @@ func keepsApart(j *cluster.Job) bool {
 // withoutLimits takes the fields of [cluster.VersionOfLimits] out of a job. It returns the names of those that the
 // job had.
 func withoutLimits(j *cluster.Job) (names []string) {
-	var memory, cores bool
+	var memory, cores, run bool
 	for _, g := range j.TaskGroups {
 		if g == nil {
 			continue
 		}
+		run, g.MaxRunDuration = run || g.MaxRunDuration != 0, 0
 		for _, t := range g.Tasks {
 			if t != nil {
 				memory, cores = memory || t.MemoryMaxMB != 0, cores || t.Cores != 0
@@ -92,6 +93,9 @@ func withoutLimits(j *cluster.Job) (names []string) {
 	}
 	if cores {
 		names = append(names, "cores")
+	}
+	if run {
+		names = append(names, "max_run_duration")
 	}
 	return names
 }

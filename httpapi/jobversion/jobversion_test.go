@@ -36,8 +36,9 @@ func TestAt(t *testing.T) {
 		"services": {func(_ *cluster.Job, g *cluster.TaskGroup) {
 			g.Services, g.Tasks[0].Services = []cluster.Service{{Name: "web"}}, []cluster.Service{{Name: "api"}}
 		}, 9, "services and their checks have no effect yet", ""},
-		"memory_max": {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Tasks[0].MemoryMaxMB = 64 }, 9, "the field memory_max has no effect yet", ""},
-		"cores":      {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Tasks[0].Cores = 2 }, 9, "the field cores has no effect yet", ""},
+		"memory_max":       {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Tasks[0].MemoryMaxMB = 64 }, 9, "the field memory_max has no effect yet", ""},
+		"cores":            {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Tasks[0].Cores = 2 }, 9, "the field cores has no effect yet", ""},
+		"max_run_duration": {func(_ *cluster.Job, g *cluster.TaskGroup) { g.MaxRunDuration = time.Hour }, 9, "the field max_run_duration has no effect yet", ""},
 		"update": {func(_ *cluster.Job, g *cluster.TaskGroup) {
 			u := cluster.DefaultUpdateStrategy()
 			g.Update = &u

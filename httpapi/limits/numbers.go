@@ -52,6 +52,7 @@ func checkGroupNumbers(place string, w *wire.TaskGroup) []error {
 	errs := []error{
 		checkRange(place, "Count", w.Count, 0, cluster.MaxJobCount),
 		checkDuration(place, "ShutdownDelay", w.ShutdownDelay),
+		checkDuration(place, "MaxRunDuration", w.MaxRunDuration),
 		checkDuration(place, "MaxClientDisconnect", w.MaxClientDisconnect),
 		checkDuration(place, "StopAfterClientDisconnect", w.StopAfterClientDisconnect),
 	}

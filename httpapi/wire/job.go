@@ -68,6 +68,8 @@ type TaskGroup struct {
 	Disconnect       *Disconnect       `json:",omitempty"`
 	// ShutdownDelay is in nanoseconds.
 	ShutdownDelay *time.Duration `json:",omitempty"`
+	// MaxRunDuration is how long an allocation may run, in nanoseconds. It is nil in an answer for a group without it.
+	MaxRunDuration *time.Duration `json:",omitempty"`
 	// MaxClientDisconnect is an old name for Disconnect.LostAfter.
 	MaxClientDisconnect *time.Duration `json:",omitempty"`
 	// StopAfterClientDisconnect is an old name for Disconnect.StopOnClientAfter.
@@ -398,6 +400,9 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 		w.Update = newUpdate(g.UpdateOf())
 	}
 	w.ReschedulePolicy = newReschedulePolicy(g.Reschedule, job)
+	if g.MaxRunDuration != 0 {
+		w.MaxRunDuration = new(g.MaxRunDuration)
+	}
 	w.Disconnect = newDisconnect(g.Disconnect)
 	w.Volumes, w.Networks, w.Services = newVolumeRequests(g.Volumes), newPortRequests(g.Ports), newServices(g.Services)
 	for _, t := range g.Tasks {

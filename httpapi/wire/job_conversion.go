@@ -96,7 +96,7 @@ type conversion struct {
 
 func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	g := &cluster.TaskGroup{
-		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), Update: c.update(w.Update), Reschedule: c.reschedulePolicy(w.ReschedulePolicy), ShutdownDelay: orZero(w.ShutdownDelay), Meta: w.Meta,
+		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), Update: c.update(w.Update), Reschedule: c.reschedulePolicy(w.ReschedulePolicy), ShutdownDelay: orZero(w.ShutdownDelay), MaxRunDuration: orZero(w.MaxRunDuration), Meta: w.Meta,
 	}
 	var err error
 	if g.Volumes, err = volumesOf(w.Volumes); err != nil {

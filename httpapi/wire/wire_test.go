@@ -210,7 +210,7 @@ func service() *cluster.Job {
 	j := &cluster.Job{
 		Namespace: "default", ID: "web", Type: cluster.JobService, Priority: 60, Version: 3, Datacenters: []string{"dc1", "dc2"}, NodePool: "all",
 		TaskGroups: []*cluster.TaskGroup{{
-			Name: "front", Count: 0, NodeClasses: []string{"big", "bigger"}, ShutdownDelay: time.Second,
+			Name: "front", Count: 0, NodeClasses: []string{"big", "bigger"}, ShutdownDelay: time.Second, MaxRunDuration: time.Hour,
 			Migrate:       &cluster.MigrateStrategy{MaxParallel: 0, HealthCheck: "task_states", MinHealthyTime: time.Second, HealthyDeadline: time.Minute},
 			EphemeralDisk: cluster.EphemeralDisk{Sticky: true, Migrate: true, SizeMB: 300}, Disconnect: cluster.DisconnectStrategy{LostAfter: time.Hour},
 			Tasks: []*cluster.Task{

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/shoenig/test/must"
@@ -86,4 +87,36 @@ func TestNode_coresAndMemory(t *testing.T) {
 	s.runningTask("all")
 	s.stopJob("all")
 	s.await("the end of all tasks", func() bool { return len(s.ofTasks()) == 0 })
+}
+
+// The client stops work that runs for longer than its group permits. It has failed and leaves no process, and its
+// group's policy decides about a replacement.
+//
+//race:skip its programs do not have the detector
+func TestNode_maxRunDuration(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, 1, true)
+	job := s.service("long", 1)
+	job.Type = new("batch")
+	group := job.TaskGroups[0]
+	group.Tasks, group.Migrate = group.Tasks[:1], nil
+	group.MaxRunDuration = new(2 * time.Second)
+	group.ReschedulePolicy = &api.ReschedulePolicy{Attempts: new(0), Interval: new(time.Hour), Unlimited: new(false)}
+	group.Tasks[0].Name, group.Tasks[0].Config = "main", map[string]any{"command": "/bin/sleep", "args": []string{"600"}}
+	registered, _, err := s.api.Jobs().Register(job, nil)
+	must.NoError(t, err)
+	must.Eq(t, "", registered.Warnings)
+	var stub *api.AllocationListStub
+	s.await("the failure", func() bool {
+		list := s.allocs("long")
+		if len(list) != 1 || list[0].ClientStatus != "failed" {
+			return false
+		}
+		stub = list[0]
+		return true
+	})
+	must.Eq(t, "the allocation has run for its max_run_duration of 2s", stub.ClientDescription)
+	state := stub.TaskStates["main"]
+	must.GreaterEq(t, 2*time.Second, state.FinishedAt.Sub(state.StartedAt))
+	s.await("the end of all processes", func() bool { return len(s.ofTasks()) == 0 })
 }

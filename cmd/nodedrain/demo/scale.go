@@ -19,7 +19,7 @@ func (s scale) real(d time.Duration) time.Duration {
 func (s scale) job(j *cluster.Job) *cluster.Job {
 	j = j.Copy()
 	for _, g := range j.TaskGroups {
-		g.ShutdownDelay = s.real(g.ShutdownDelay)
+		g.ShutdownDelay, g.MaxRunDuration = s.real(g.ShutdownDelay), s.real(g.MaxRunDuration)
 		g.Disconnect.LostAfter = s.real(g.Disconnect.LostAfter)
 		if g.Migrate != nil {
 			g.Migrate.MinHealthyTime = s.real(g.Migrate.MinHealthyTime)
