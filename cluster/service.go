@@ -136,7 +136,7 @@ func canonicalServices(services []Service) []Service {
 }
 
 // serviceBytes is the size of the texts of the group's services.
-func (g *TaskGroup) serviceBytes() (size int) {
+func serviceBytes(g *TaskGroup) (size int) {
 	for _, s := range g.ServiceDefinitions() {
 		size += len(s.Name) + len(s.PortLabel) + len(s.Address) + len(s.TaskName) + textsBytes(s.Tags)
 		for _, c := range s.Checks {

@@ -244,7 +244,7 @@ func (j *Job) TextBytes() int {
 		for _, r := range g.PortRequests() {
 			size += len(r.Label)
 		}
-		size += constraintBytes(g.Constraints) + mapBytes(g.Meta) + g.volumeBytes() + g.serviceBytes()
+		size += constraintBytes(g.Constraints) + mapBytes(g.Meta) + volumeBytes(g) + serviceBytes(g)
 		for _, t := range g.Tasks {
 			if t != nil {
 				size += len(t.Config) + mapBytes(t.Env) + mapBytes(t.Meta) + constraintBytes(t.Constraints) + t.deviceBytes()

@@ -240,7 +240,7 @@ func (g *TaskGroup) usesVolumes() bool {
 }
 
 // volumeBytes is the size of the group's volumes, for the size of the job.
-func (g *TaskGroup) volumeBytes() int {
+func volumeBytes(g *TaskGroup) int {
 	size := 0
 	for _, r := range g.Volumes {
 		size += len(r.Name) + len(r.Source) + r.MountOptions.bytes()

@@ -65,7 +65,7 @@ func (s *shell) EndCheck(alloc cluster.AllocID, run uint64) {
 	}
 }
 
-// check executes a run. Whatever prevents it is a failure of the check.
+// check executes a run. An error that prevents the run is a failure of the check.
 func (s *shell) check(ctx context.Context, run client.CheckRun) checks.Result {
 	isolation := driver.FSNone
 	if run.Task.Driver != "" {
