@@ -46,6 +46,36 @@ func TestJob_changeDecidedBeforeAStop(t *testing.T) {
 	must.ErrorIs(t, w.snap().Job(before.Key()).CheckModifyIndex(before.JobModifyIndex), cluster.ErrModifyIndex)
 }
 
+// A version with other services goes to the allocations whose tasks run on, and to no others.
+func TestAVersionGivesServices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes("n1")
+	web := serviceJob("web", 3)
+	first := w.job(web)
+	w.place(first, "n1", nil, "a1", "a2")
+	w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: "a2", Description: cluster.DescNotNeeded}}})
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfServices - 1) })
+	web.TaskGroups[0].Services = []cluster.Service{{Name: "older"}}
+	w.job(web)
+	must.Eq(t, 0, w.snap().Alloc("a1").Job.Version, must.Sprint("below the version of services"))
+	w.write(func(x *statestore.Txn) { x.RaiseClusterVersion(cluster.VersionOfServices) })
+	web.TaskGroups[0].Services = []cluster.Service{{Name: "front"}}
+	w.job(web)
+	row := w.snap().Alloc("a1")
+	must.Eq(t, 2, row.Job.Version)
+	must.Eq(t, row.Job.JobModifyIndex, row.AllocModifyIndex, must.Sprint("its client reads it"))
+	must.Eq(t, row.AllocModifyIndex, row.ModifyIndex)
+	must.Eq(t, 0, w.snap().Alloc("a2").Job.Version)
+
+	web.TaskGroups[0].Count = 4
+	w.job(web)
+	must.Eq(t, 2, w.snap().Alloc("a1").Job.Version, must.Sprint("the services are the same"))
+	web.TaskGroups[0].Services[0].Name, web.TaskGroups[0].ShutdownDelay = "back", time.Minute
+	w.job(web)
+	must.Eq(t, 2, w.snap().Alloc("a1").Job.Version, must.Sprint("its tasks cannot run on"))
+}
+
 func TestEqualJobIDsInTwoNamespacesAreTwoJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
