@@ -41,9 +41,13 @@ func TestDescribe_attributes(t *testing.T) {
 	groups, err := cgroup.Find("/")
 	must.NoError(t, err)
 	c := &config.Config{Resources: cluster.Resources{CPU: 3000}, Reserved: cluster.Resources{CPU: 500}}
-	m := &fingerprint.Machine{Attributes: map[string]string{"kernel.name": "linux"}, Resources: cluster.Resources{CPU: 8000}}
+	m := &fingerprint.Machine{Attributes: map[string]string{"kernel.name": "linux"}, Resources: cluster.Resources{CPU: 8000}, Cores: cluster.Cores{0, 2, 3}}
+	c.ReservedCores = cluster.Cores{0}
 	n := describe(c, identity{ID: "n1"}, m, groups, new(httpServers))
-	expected := map[string]string{"kernel.name": "linux", "cpu.totalcompute": "3000", "cpu.usablecompute": "2500"}
+	expected := map[string]string{"kernel.name": "linux", "cpu.totalcompute": "3000", "cpu.usablecompute": "2500", "cpu.reservablecores": "0"}
+	if groups.Pins() {
+		expected["cpu.reservablecores"] = "2"
+	}
 	switch groups.Kind() {
 	case "v1":
 		expected["unique.cgroup.version"], expected["os.cgroups.version"], expected["unique.cgroup.parent"] = "v1", "1", "/nomad"

@@ -238,6 +238,21 @@ func TestGroup_frozenChildGroup(t *testing.T) {
 	}
 }
 
+// awaitProgram waits until a process executes a program: a shell prints its line before.
+func awaitProgram(t *testing.T, pid int, name string) {
+	t.Helper()
+	for {
+		comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+		must.NoError(t, err)
+		cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		must.NoError(t, err)
+		if strings.TrimSpace(string(comm)) == name && len(cmdline) > 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
 // NP-K6: the task has made a group of threads below its own. cgroup.procs cannot be read there. (The
 // kernel refuses to make a group with processes threaded, so that its own never is.)
 func TestGroup_threaded(t *testing.T) {
@@ -252,6 +267,7 @@ func TestGroup_threaded(t *testing.T) {
 	pids, err := g.PIDs()
 	must.NoError(t, err)
 	must.Eq(t, []int{pid}, pids)
+	awaitProgram(t, pid, "sleep")
 	remaining, err := g.Remaining()
 	must.NoError(t, err)
 	must.StrContains(t, remaining[0].String(), "sleep 600")
