@@ -23,7 +23,7 @@ func (t *taskRunner) beginStop() {
 		return
 	}
 	t.rec.Stopping, t.rec.StopBegan = true, t.core().now.Boot
-	sent := "Asked the driver to stop the task"
+	sent := "Requested the end of the task from its driver"
 	if t.task.KillSignal != "" {
 		sent = "Sent " + t.task.KillSignal
 	}

@@ -120,8 +120,7 @@ func (r *reader) add(a *cluster.Allocation) {
 		if err != nil || !cluster.ValidServiceName(name) || !listed(a, g, s, n) {
 			continue
 		}
-		if i, ok := x.instance(task, s); ok {
-			i.Name = name
+		if i, ok := x.instance(task, s, name); ok {
 			r.list = append(r.list, i)
 		}
 	}
@@ -147,14 +146,14 @@ func listed(a *cluster.Allocation, g *cluster.TaskGroup, s *cluster.Service, n *
 	return !s.Decides(g) || a.JudgedHealthy()
 }
 
-// instance returns an instance without its name. It is false if there is no address.
-func (x *texts) instance(task string, s *cluster.Service) (i Instance, ok bool) {
+// instance returns an instance of a service whose name is resolved. It is false if there is no address.
+func (x *texts) instance(task string, s *cluster.Service, name string) (i Instance, ok bool) {
 	a, owner := x.alloc, "group-"+x.group.Name
 	if task != "" {
 		owner = task
 	}
 	i = Instance{
-		ID:        fmt.Sprintf("_nomad-task-%s-%s-%s-%s", a.ID, owner, s.Name, s.PortLabel),
+		ID: fmt.Sprintf("_nomad-task-%s-%s-%s-%s", a.ID, owner, name, s.PortLabel), Name: name,
 		Namespace: a.Namespace, Node: a.NodeID, Datacenter: x.node.Datacenter, Job: a.JobID, Alloc: a.ID,
 		CreateIndex: a.CreateIndex, ModifyIndex: max(a.CreateIndex, a.Job.JobModifyIndex),
 	}
