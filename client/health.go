@@ -169,7 +169,7 @@ func (c *allocChecks) verdict() (verdict.Tasks, time.Duration) {
 	if c.set == nil {
 		return verdict.Up, 0
 	}
-	switch status, since := c.set.Verdict(); status {
+	switch status, since := c.set.Verdict(c.alloc.core.now.Boot); status {
 	case checks.Failure:
 		return verdict.Down, 0
 	case checks.Pending:

@@ -163,8 +163,8 @@ type check struct {
 	ended bool
 	// passes and fails count the last results, and restarts those that count for a restart.
 	passes, fails, restarts int
-	// passesSince is when the check has last become successful.
-	passesSince time.Duration
+	// passesSince is when the check has last become successful, and resultAt when it had its last result.
+	passesSince, resultAt time.Duration
 }
 
 // New returns a set. restored means that a restarted client takes over many allocations: the first runs are
@@ -260,15 +260,16 @@ func (s *Set) Reports() (all []Report) {
 }
 
 // Verdict returns what the checks that decide mean together: [Failure] if one fails, [Pending] if one has too few
-// results, and [Success] since a time if all pass or none decides.
-func (s *Set) Verdict() (status Status, since time.Duration) {
+// results, and [Success] since a time if all pass or none decides. A client that was frozen must not decide by results of
+// before: a check whose last result is too old is pending too.
+func (s *Set) Verdict(now time.Duration) (status Status, since time.Duration) {
 	status = Success
 	for _, c := range s.all {
 		switch {
 		case !c.decides():
 		case c.Status == Failure:
 			return Failure, 0
-		case c.Status == Pending:
+		case c.Status == Pending || now > later(c.resultAt, later(c.Check.Interval, later(c.Check.Timeout, AnswerSlack))):
 			status = Pending
 		default:
 			since = max(since, c.passesSince)
@@ -315,7 +316,7 @@ func (c *check) spread() time.Duration {
 
 // note counts a result.
 func (c *check) note(now Time, r Result) {
-	c.Output, c.Code, c.At = cut(r.Output), r.Code, now.Wall
+	c.Output, c.Code, c.At, c.resultAt = cut(r.Output), r.Code, now.Wall, now.Boot
 	passes := r.Outcome == Passed || r.Outcome == Warned && c.Check.OnUpdate == cluster.CheckMayWarn
 	if passes {
 		c.passes, c.fails = c.passes+1, 0

@@ -96,6 +96,24 @@ func TestSet_newStart(t *testing.T) {
 	must.SliceLen(t, 1, b.step().Begin)
 }
 
+// A client that was frozen does not decide by a result of before.
+func TestSet_frozen(t *testing.T) {
+	b := newBench(false, check("c"))
+	b.step()
+	b.set.Answer(1, b.now, checks.Result{Outcome: checks.Passed})
+	b.step()
+	status := func() checks.Status {
+		status, _ := b.set.Verdict(b.now.Boot)
+		return status
+	}
+	must.EqOp(t, checks.Success, status())
+	b.wait(time.Hour)
+	must.SliceLen(t, 1, b.step().Begin)
+	must.EqOp(t, checks.Pending, status())
+	b.set.Answer(2, b.now, checks.Result{Outcome: checks.Passed})
+	must.EqOp(t, checks.Success, status())
+}
+
 func TestSet_update(t *testing.T) {
 	b := newBench(false, check("same"), check("other"), check("gone"))
 	for _, r := range b.step().Begin {
@@ -290,7 +308,7 @@ func TestSet_twin(t *testing.T) {
 				}
 				w.play(seconds)
 				must.EqOp(t, w.status, set.Reports()[0].Status, must.Sprintf("second %d", now))
-				status, passesSince := set.Verdict()
+				status, passesSince := set.Verdict(at.Boot)
 				must.EqOp(t, w.status, status)
 				if status == checks.Success {
 					must.EqOp(t, time.Duration(w.since+1)*time.Second, passesSince)

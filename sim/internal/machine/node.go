@@ -27,6 +27,7 @@ type Node struct {
 	equipment Equipment
 	volumes   *Volumes
 	disks     Disks
+	targets   targets
 	run       *run // of the present client, or nil while none runs
 	// frozen: the client makes no steps and sends nothing. thawed: it was frozen, and no heartbeat of it
 	// has been answered since.
@@ -51,7 +52,7 @@ func New(o Options) *Node {
 	c := &clock{now: o.Start, rng: o.Random}
 	n := &Node{
 		options: o, clock: c, machine: scripted.NewMachine(c), programs: map[string]*scripted.Program{},
-		disk: map[cluster.AllocID]*client.Record{}, hungUntil: map[string]time.Time{},
+		disk: map[cluster.AllocID]*client.Record{}, hungUntil: map[string]time.Time{}, targets: targets{},
 	}
 	n.disks = Disks{node: n, all: map[cluster.AllocID]*Disk{}, incoming: map[cluster.AllocID]*Incoming{}}
 	for _, name := range o.Drivers {
@@ -242,7 +243,7 @@ func (n *Node) StartClient() error {
 	}
 	n.started = n.clock.now
 	r := &run{node: n, processes: map[client.Plugin]process{}}
-	r.served.run, r.probes.run, r.disks = r, r, disks{run: r, copies: map[cluster.AllocID]*Copy{}}
+	r.served.run, r.probes, r.disks = r, probes{r, map[probed]func(){}}, disks{run: r, copies: map[cluster.AllocID]*Copy{}}
 	records := append(readDisk(n), orphans(n)...)
 	n.disks.restart(records)
 	o := client.Options{

@@ -124,15 +124,17 @@
 //     contain it, or from the record with the end of its wait for data. An allocation that must stop or has ended needs no verdict.
 //   - At a healthy verdict, each task that must run runs, and has run for the minimum healthy time,
 //     and each one-shot task has exited with 0. After k verdicts false the minimum is 2^k times as
-//     long, at most the healthy deadline. k falls by one for each healthy deadline in which the
+//     long, at most the healthy deadline. The target of no check that decides has not passed for longer
+//     than the client takes to find it: interval and timeout for each failure that the check may have. k falls by one for each healthy deadline in which the
 //     verdict was true. Five seconds are between two healthy verdicts.
 //   - The healthy verdict is not late. If the client works and its drivers had no trouble, it is there two
 //     seconds after the tasks have run for the minimum healthy time, or, after an earlier verdict, for the
 //     healthy deadline. They count from the record that states that they run.
-//   - A healthy allocation becomes unhealthy only if a process of a task that must run has ended, or
-//     after trouble of its driver, shim or machine.
+//   - A healthy allocation becomes unhealthy only if a process of a task that must run has ended, if the
+//     target of a check did not pass shortly before, or after trouble of its driver, shim or machine.
 //   - A record is not healthy when a task that must run has been dead for longer than a second, unless
-//     its driver had trouble.
+//     its driver had trouble, and when the client has had enough time to find that the target of a check
+//     does not pass.
 //   - When faults have ended for some time, no row of the servers has a healthy verdict whose task
 //     has been dead for longer than a report takes. An allocation that must stop is not judged.
 //

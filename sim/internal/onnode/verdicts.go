@@ -100,8 +100,11 @@ const trueEvery = 5 * time.Second
 // noticed is how long a client takes to read the end of a process from its driver, at most.
 const noticed = time.Second
 
-// healthy judges a verdict true. least is how long the tasks must have run.
+// healthy judges a verdict true. least is how long the tasks must have run, and the checks must have passed.
 func (v verdicts) healthy(n *machine.Node, a *alloc, r *client.Record, least time.Duration) {
+	if name, since := v.badTarget(n, a, r.HealthyAt, 0); name != "" {
+		v.judge.find("N9 healthy although a check fails", r.Alloc.ID, "the target of %s has not passed since %s", name, since)
+	}
 	for _, t := range a.group().Tasks {
 		if t == nil || t.Poststop() {
 			continue
@@ -125,7 +128,7 @@ func (v verdicts) healthy(n *machine.Node, a *alloc, r *client.Record, least tim
 
 // unhealthy judges a verdict that becomes false.
 func (v verdicts) unhealthy(n *machine.Node, a *alloc, r *client.Record) {
-	if a.lost {
+	if a.lost || v.mayFail(n, a, r.HealthyAt) {
 		return
 	}
 	for _, t := range a.group().Tasks {
@@ -201,6 +204,9 @@ func (v verdicts) check(n *machine.Node) {
 			if name, ended := v.deadTask(n, a, noticed); name != "" {
 				v.judge.find("N9 healthy while it is dead", a.id, "%s has ended at %s, and the record is healthy", name, ended)
 			}
+			if name, since := v.badTarget(n, a, v.judge.now, noticed); name != "" && v.watched(n, a, noticed) {
+				v.judge.find("N9 healthy while a check fails", a.id, "the target of %s has not passed since %s, and the record is healthy", name, since)
+			}
 		}
 		v.healthyLate(n, a)
 		if a.judged {
@@ -252,8 +258,12 @@ func (v verdicts) healthyLate(n *machine.Node, a *alloc) {
 	if need = min(need, deadline); h.good != nil {
 		need = max(deadline, trueEvery)
 	}
-	if due := h.since.Add(need); v.judge.now.After(due.Add(2 * noticed)) {
-		v.judge.find("N9 healthy too late", a.id, "its tasks have run well since %s, and the verdict was due at %s", h.since, due)
+	since, pass := v.passesSince(n, a, v.judge.since)
+	if since.Before(h.since) {
+		since = h.since
+	}
+	if due := since.Add(need); pass && v.judge.now.After(due.Add(2*noticed)) {
+		v.judge.find("N9 healthy too late", a.id, "its tasks have run well since %s, and the verdict was due at %s", since, due)
 	}
 }
 
@@ -276,6 +286,9 @@ func (v verdicts) rows(n *machine.Node, rows iter.Seq[*cluster.Allocation], trav
 		}
 		if name, ended := v.deadTask(n, a, travel); name != "" {
 			v.judge.find("N9 healthy in the rows", row.ID, "%s has ended at %s", name, ended)
+		}
+		if name, since := v.badTarget(n, a, v.judge.now, travel); name != "" && v.watched(n, a, travel) {
+			v.judge.find("N9 healthy in the rows", row.ID, "the target of %s has not passed since %s", name, since)
 		}
 	}
 }
