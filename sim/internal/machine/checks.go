@@ -33,12 +33,12 @@ type Target struct {
 type targets map[[2]string]Target
 
 // SetTarget changes the target of a check.
-func (n *Node) SetTarget(alloc cluster.AllocID, check string, state TargetState) {
+func SetTarget(n *Node, alloc cluster.AllocID, check string, state TargetState) {
 	n.targets[[2]string{string(alloc), check}] = Target{State: state, Since: n.clock.now}
 }
 
-// Target returns the target of a check.
-func (n *Node) Target(alloc cluster.AllocID, check string) Target {
+// TargetOf returns the target of a check.
+func TargetOf(n *Node, alloc cluster.AllocID, check string) Target {
 	return n.targets[[2]string{string(alloc), check}]
 }
 
@@ -63,7 +63,7 @@ func (p *probes) Check(run client.CheckRun, reply func(checks.Result)) {
 	}
 	id := probed{run.Alloc.ID, run.Number}
 	answer := func(r checks.Result) { p.run.answers("Check", func() { reply(r) }) }
-	if p.run.node.Target(run.Alloc.ID, name).State == TargetHangs {
+	if TargetOf(p.run.node, run.Alloc.ID, name).State == TargetHangs {
 		var cancel func()
 		end := func() {
 			delete(p.hanging, id)
@@ -76,7 +76,7 @@ func (p *probes) Check(run client.CheckRun, reply func(checks.Result)) {
 	}
 	p.run.after(checkTime, func() {
 		r := checks.Result{Outcome: checks.Passed}
-		if p.run.node.Target(run.Alloc.ID, name).State != TargetPasses {
+		if TargetOf(p.run.node, run.Alloc.ID, name).State != TargetPasses {
 			r = checks.Result{Output: "the target fails"}
 		}
 		answer(r)

@@ -66,7 +66,7 @@ func playChecks(t *testing.T, d draw, seed uint64) {
 		f.run(d.upTo(3 * time.Minute))
 		each(func(a *cluster.Allocation, check string) {
 			if d.chance(3) {
-				f.node.SetTarget(a.ID, check, machine.TargetState(d.IntN(3)))
+				machine.SetTarget(f.node, a.ID, check, machine.TargetState(d.IntN(3)))
 			}
 		})
 		if troubled {
@@ -79,7 +79,9 @@ func playChecks(t *testing.T, d draw, seed uint64) {
 	f.node.FillDisk(false)
 	f.answer()
 	f.settle()
-	each(func(a *cluster.Allocation, check string) { f.node.SetTarget(a.ID, check, machine.TargetPasses) })
+	each(func(a *cluster.Allocation, check string) {
+		machine.SetTarget(f.node, a.ID, check, machine.TargetPasses)
+	})
 	f.settle()
 	for _, a := range f.allocs {
 		f.stop(a.ID)
@@ -101,10 +103,10 @@ func TestNode_checkFails(t *testing.T) {
 		f.place(a)
 		f.run(time.Minute)
 		must.True(t, f.row("a1").JudgedHealthy())
-		f.node.SetTarget("a1", "c", state)
+		machine.SetTarget(f.node, "a1", "c", state)
 		f.run(15 * time.Second)
 		must.False(t, f.row("a1").JudgedHealthy())
-		f.node.SetTarget("a1", "c", machine.TargetPasses)
+		machine.SetTarget(f.node, "a1", "c", machine.TargetPasses)
 		f.run(time.Minute)
 		must.True(t, f.row("a1").JudgedHealthy())
 		f.settle()

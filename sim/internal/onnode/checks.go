@@ -41,7 +41,7 @@ func passesWithin(c cluster.ServiceCheck) time.Duration {
 // name.
 func (v verdicts) badTarget(n *machine.Node, a *alloc, at time.Time, longer time.Duration) (name string, since time.Time) {
 	for _, c := range a.deciding() {
-		if t := n.Target(a.id, c.Name); t.State != machine.TargetPasses && t.Since.Add(failsWithin(c)+longer).Before(at) {
+		if t := machine.TargetOf(n, a.id, c.Name); t.State != machine.TargetPasses && t.Since.Add(failsWithin(c)+longer).Before(at) {
 			return c.Name, t.Since
 		}
 	}
@@ -51,7 +51,7 @@ func (v verdicts) badTarget(n *machine.Node, a *alloc, at time.Time, longer time
 // mayFail reports whether a check may have failed at a time: its target did not pass a short time before.
 func (v verdicts) mayFail(n *machine.Node, a *alloc, at time.Time) bool {
 	for _, c := range a.deciding() {
-		if t := n.Target(a.id, c.Name); !t.Since.IsZero() && (t.State != machine.TargetPasses || at.Before(t.Since.Add(passesWithin(c)))) {
+		if t := machine.TargetOf(n, a.id, c.Name); !t.Since.IsZero() && (t.State != machine.TargetPasses || at.Before(t.Since.Add(passesWithin(c)))) {
 			return true
 		}
 	}
@@ -62,7 +62,7 @@ func (v verdicts) mayFail(n *machine.Node, a *alloc, at time.Time) bool {
 // not.
 func (v verdicts) passesSince(n *machine.Node, a *alloc, started time.Time) (since time.Time, all bool) {
 	for _, c := range a.deciding() {
-		t := n.Target(a.id, c.Name)
+		t := machine.TargetOf(n, a.id, c.Name)
 		if t.State != machine.TargetPasses {
 			return since, false
 		}
