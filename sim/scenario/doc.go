@@ -112,6 +112,8 @@
 //
 //   - ports=FIRST-LAST: the range of its dynamic ports. Without it the node has no ports for groups.
 //
+//   - cores=N: the number of cores that tasks can have for themselves: 0 to N-1. Without it there are none.
+//
 //   - max-allocs=N: the most allocations on it. class=NAME: its class.
 //
 //   - status=ready|initializing|down|disconnected: its status at the beginning; ready by default.
@@ -164,6 +166,7 @@
 //   - devices=KIND:COUNT[:CONSTRAINT...],...: the devices that its main task requests, instead of
 //     thousandths of a GPU. A constraint compares an attribute of the devices: gpu:1:memory>=8GiB. The
 //     operands are = != < <= > and >=.
+//   - cores=N: the number of cores that its main task has for itself. It replaces cpu.
 //   - ports=NUMBER|dynamic,...: the ports of its node that each allocation gets: 80,dynamic is a static and a
 //     dynamic one.
 //   - classes=NAME,...: the classes of nodes on which it may run.

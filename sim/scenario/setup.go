@@ -23,7 +23,9 @@ type Node struct {
 	Devices []Devices `drain:"devices"`
 	// Ports is the range of its dynamic ports. Zero is a node without ports.
 	Ports cluster.PortRange `drain:"ports"`
-	Class string            `drain:"class"`
+	// Cores is the number of cores that tasks can have for themselves.
+	Cores int    `drain:"cores,0..1000"`
+	Class string `drain:"class"`
 	// Status is the status at the beginning. Empty is ready.
 	Status     cluster.NodeStatus `drain:"status,=ready|initializing|down|disconnected"`
 	Ineligible bool               `drain:"ineligible"`
@@ -76,6 +78,8 @@ type Group struct {
 	Devices []DeviceRequest `drain:"devices"`
 	// Ports are the ports of the node that each allocation gets.
 	Ports []Port `drain:"ports"`
+	// Cores is the number of cores that the main task has for itself.
+	Cores int `drain:"cores,0..1000"`
 	// Plugin makes it a storage plugin, which serves the volumes of Serves.
 	Plugin  bool `drain:"plugin"`
 	Serves  Service

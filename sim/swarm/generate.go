@@ -44,6 +44,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	drawContainers(begin)
 	begin.drawDevices()
 	drawPorts(begin)
+	drawCores(begin)
 	begin.drawVolumes()
 	drawDisks(begin)
 	events := &story{draft: m, population: begin}

@@ -76,6 +76,9 @@ func (o *Observer) applied(a shims.Applied) {
 			o.count("plan/blocked", r.Accepted.Blocked != nil)
 			o.equipped(a, r.Accepted.Places)
 			o.ported(a, r.Accepted.Places)
+			for _, placed := range r.Accepted.Places {
+				o.count("core/given", placed.Cores != nil && draining(a.After) > 0)
+			}
 			o.planned(a, r.Accepted)
 		}
 	}

@@ -86,6 +86,7 @@ func Rates() []Rate {
 		{"device/sick-in-use", "a device that an allocation has becomes unhealthy or goes", small(0.01)},
 		{"port/given", "a new allocation has ports while nodes drain", in(0.13, 0.1)},
 		{"port/of-lost", "a new allocation has a port of a lost one", in(0.02, 0.02)},
+		{"core/given", "a new allocation has cores for itself while nodes drain", in(0.05, 0.05)},
 		{"data/copied", "a replacement has the data of the allocation that it replaces", small(0.02)},
 		{"data/given-up", "a replacement starts without the data of the allocation that it replaces", small(0.018)},
 		{"data/kept-too-long", "a client gives up the data that no replacement has taken", small(0.01)},

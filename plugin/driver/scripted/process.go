@@ -58,6 +58,8 @@ type Process struct {
 	Devices []string
 	// Ports are the ports of the host that a task and its children have, or nil.
 	Ports []int
+	// Cores are the cores that a task and its children have for themselves, or nil.
+	Cores []int
 	// Stuck: the process is in state D. It has received SIGKILL and has not ended yet.
 	Stuck     bool
 	StartedAt time.Time

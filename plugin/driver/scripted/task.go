@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
 
@@ -40,6 +41,9 @@ func (p *Program) startTask(d *Driver, cfg *driver.TaskConfig, script Script) (*
 		row.Ports = append(row.Ports, port.Number)
 	}
 	var err error
+	if row.Cores, err = cluster.ParseCores(cfg.Resources.Cores); err != nil {
+		return nil, err
+	}
 	if t.main, err = m.start(row); err != nil {
 		return nil, err
 	}
@@ -80,7 +84,7 @@ func (t *task) fork(row Process) error {
 // adopt gives the task its parent.
 func (t *task) adopt(row Process) error {
 	m := t.program.machine
-	row.Kind, row.Cgroup, row.Contained, row.Devices, row.Ports = ShimProcess, "", false, nil, nil
+	row.Kind, row.Cgroup, row.Contained, row.Devices, row.Ports, row.Cores = ShimProcess, "", false, nil, nil, nil
 	kill := func() {
 		if !t.main.row.Ended {
 			t.resultLost = true

@@ -84,7 +84,7 @@ func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]
 func taskConfig(n *Node, id driver.TaskID, a *cluster.Allocation, task string) *driver.TaskConfig {
 	config := &driver.TaskConfig{
 		ID: id, Name: task, AllocID: string(a.ID), GroupName: a.TaskGroup, JobID: string(a.JobID), NodeID: string(n.options.ID),
-		Resources: driver.Resources{Cgroup: cgroup(a.ID, task)},
+		Resources: driver.Resources{Cgroup: cgroup(a.ID, task), Cores: a.Cores.Of(task).String()},
 	}
 	if a.Ports != nil {
 		for _, p := range a.Ports.All {

@@ -207,7 +207,7 @@ func (l *ledger) waits(a *alloc) bool {
 }
 
 // couldHave reports whether the allocation has made no start although its devices are healthy and
-// free. An allocation may wait for its ports, for its volumes, for the end of the allocation that it replaces, and
+// free. An allocation may wait for its ports and cores, for its volumes, for the end of the allocation that it replaces, and
 // for the end of an allocation whose record was lost: without the record the client has lost
 // the devices of that allocation.
 func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
@@ -216,7 +216,7 @@ func (l *ledger) couldHave(n *machine.Node, id cluster.AllocID, a *alloc) bool {
 			return false
 		}
 	}
-	if portIsTaken(l.facts, n, a) {
+	if isTaken(l.facts, n, a) {
 		return false
 	}
 	for _, q := range a.requests() {

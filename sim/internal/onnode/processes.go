@@ -97,6 +97,7 @@ func (j *tasks) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 	}
 	j.devices.deviceUser(n, id, p)
 	portUser(j.facts, n, id, p)
+	coreUser(j.facts, n, id, p)
 	j.volumes.volumesAreThere(n, a, p)
 	if t := a.task(taskOf(p)); t != nil && t.Poststop() {
 		for _, other := range a.group().Tasks {

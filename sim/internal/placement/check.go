@@ -14,6 +14,8 @@ const (
 	WrongDevices   invariant.Check = "S1 wrong devices"      // a placement with devices that are missing, unhealthy, or not those that its tasks request
 	PortGivenTwice invariant.Check = "S1 port given twice"   // a port of a new allocation that another one has
 	WrongPorts     invariant.Check = "S1 wrong ports"        // a placement with ports other than those that its group requests
+	CoreGivenTwice invariant.Check = "S1 core given twice"   // a core of a new allocation that another task has
+	WrongCores     invariant.Check = "S1 wrong cores"        // a placement with cores that its node has not, or other than as many as its tasks request
 	AboveCount     invariant.Check = "S1 above count"        // a placement above the count of its group
 	NameTwice      invariant.Check = "S1 name twice"         // a placement with the name of another allocation in a slot
 	ReplacedTwice  invariant.Check = "S1 replaced twice"     // a second replacement of one allocation
@@ -32,8 +34,8 @@ const (
 // Checks returns all checks.
 func Checks() []invariant.Check {
 	return []invariant.Check{
-		Overcommitted, NotReady, Unsuitable, Together, OtherVersion, OtherResources, GivenTwice, WrongDevices, PortGivenTwice, WrongPorts, AboveCount,
-		NameTwice, ReplacedTwice,
+		Overcommitted, NotReady, Unsuitable, Together, OtherVersion, OtherResources, GivenTwice, WrongDevices, PortGivenTwice, WrongPorts, CoreGivenTwice,
+		WrongCores, AboveCount, NameTwice, ReplacedTwice,
 		BrokenLineage, StillRunning, ReplacedOften, ReplacedEarly, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom,
 	}
 }

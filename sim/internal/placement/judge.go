@@ -31,6 +31,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		p.judgeNode(placed)
 		p.judgeDevices(placed)
 		p.judgePorts(placed)
+		judgeCores(p, placed)
 		p.judgeLineage(placed)
 	}
 	p.judgeGivenUp(&m.Plan)

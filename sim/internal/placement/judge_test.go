@@ -80,6 +80,17 @@ func (w *world) ports(a *cluster.Allocation, numbers ...int) *cluster.Allocation
 	return a
 }
 
+// cores gives n1 to n3 the cores 1 to 3. It assigns the cores to an allocation whose task requests two.
+func (w *world) cores(a *cluster.Allocation, numbers ...int) *cluster.Allocation {
+	for _, id := range []cluster.NodeID{"n1", "n2", "n3"} {
+		w.nodes[id].Cores = cluster.Cores{1, 2, 3}
+	}
+	task := w.job.TaskGroups[0].Tasks[0]
+	task.Cores = 2
+	a.Cores = &cluster.AssignedCores{All: []cluster.TaskCores{{Task: task.Name, Cores: numbers}}}
+	return a
+}
+
 // devices gives n3 the healthy device a and the unhealthy device b. It assigns the devices with the
 // ids to the allocation, whose task requests as many.
 func (w *world) devices(a *cluster.Allocation, ids ...string) *cluster.Allocation {
@@ -212,6 +223,17 @@ func TestJudge(t *testing.T) {
 		"a port is missing":           {func(w *world) { w.ports(w.replace(), 80) }, []string{"wrong ports"}},
 		"no ports":                    {func(w *world) { w.ports(w.replace(), 80, 100).Ports = nil }, []string{"wrong ports"}},
 		"ports that nothing requests": {func(w *world) { w.ports(w.replace(), 80, 100); w.job.TaskGroups[0].Ports = nil }, []string{"wrong ports"}},
+		"its cores":                   {func(w *world) { w.cores(w.replace(), 3, 1) }, nil},
+		"a core of another that stops": {func(w *world) {
+			w.cores(w.replace(), 1, 2).NodeID = "n2"
+			w.allocs[1].Cores = &cluster.AssignedCores{All: []cluster.TaskCores{{Task: "x", Cores: cluster.Cores{2}}}}
+		}, []string{"core given twice"}},
+		"a core twice":                {func(w *world) { w.cores(w.replace(), 1, 1) }, []string{"core given twice"}},
+		"a core that is none":         {func(w *world) { w.cores(w.replace(), 1, 4) }, []string{"wrong cores"}},
+		"too few cores":               {func(w *world) { w.cores(w.replace(), 1) }, []string{"wrong cores"}},
+		"no cores":                    {func(w *world) { w.cores(w.replace(), 1, 2).Cores = nil }, []string{"wrong cores"}},
+		"cores that nothing requests": {func(w *world) { w.cores(w.replace(), 1, 2); w.job.TaskGroups[0].Tasks[0].Cores = 0 }, []string{"wrong cores"}},
+		"cores of no task":            {func(w *world) { w.cores(w.replace(), 1, 2).Cores.All[0].Task = "x" }, []string{"wrong cores", "wrong cores"}},
 		"its devices":                 {func(w *world) { w.devices(w.replace(), "a") }, nil},
 		"a device of another that stops": {func(w *world) {
 			w.devices(w.replace(), "a").NodeID = "n2"

@@ -76,12 +76,12 @@ func accepts(n *cluster.Node) bool {
 }
 
 // matches reports whether the node is in the pool, the datacenters and the classes of the job and
-// the group.
+// the group, and has as many cores as the group needs, free or not.
 func matches(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup) bool {
 	const unnamed = "default"
 	return (j.NodePool == "all" || cmp.Or(n.NodePool, unnamed) == cmp.Or(j.NodePool, unnamed)) &&
 		(len(j.Datacenters) == 0 || slices.Contains(j.Datacenters, n.Datacenter)) &&
-		(len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass))
+		(len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass)) && coresNeeded(g) <= len(n.Cores)
 }
 
 // judgeLineage checks a new allocation against the one that it replaces, if any.

@@ -28,7 +28,7 @@ func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 	}
 }
 
-// plain reports whether a group requests resources and ports only.
+// plain reports whether a group requests resources, ports and cores only.
 func plain(g *cluster.TaskGroup) bool {
 	for _, t := range g.Tasks {
 		if len(t.Devices) > 0 || len(t.Constraints) > 0 || t.Driver != "" {
@@ -56,7 +56,7 @@ func (p *plan) judgeRoom(g *cluster.TaskGroup) {
 		}
 	}
 	for n := range p.after.Nodes() {
-		if accepts(n) && matches(n, p.job, g) && !held[n.ID] && hasRoom(p, n, resourcesOf(g)) && p.hasPorts(n, g) {
+		if accepts(n) && matches(n, p.job, g) && !held[n.ID] && hasRoom(p, n, resourcesOf(g)) && p.hasPorts(n, g) && hasCores(p, n, g) {
 			p.add(BlockedWithRoom, invariant.Violation{Node: n.ID, Group: cluster.GroupKey{Job: p.key, Name: g.Name}},
 				"the group waits for room, and the node has room for it")
 			return

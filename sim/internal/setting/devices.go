@@ -46,13 +46,13 @@ func deviceRequests(declared []scenario.DeviceRequest) (requests []cluster.Devic
 	return requests
 }
 
-// Equip assigns devices and ports to the allocations that exist at the beginning. Ended allocations get none.
+// Equip assigns devices, ports and cores to the allocations that exist at the beginning. Ended allocations get none.
 // It returns an error if a node has too few.
 func Equip(nodes []*cluster.Node, allocs []*cluster.Allocation) error {
-	used, ports := map[cluster.NodeID]cluster.DevicesInUse{}, map[cluster.NodeID]cluster.PortsInUse{}
+	used, ports, cores := map[cluster.NodeID]cluster.DevicesInUse{}, map[cluster.NodeID]cluster.PortsInUse{}, map[cluster.NodeID]cluster.CoresInUse{}
 	for _, a := range allocs {
 		group := a.Job.Group(a.TaskGroup)
-		if group == nil || a.ClientTerminal() || !group.RequestsDevices() && !group.RequestsPorts() {
+		if group == nil || a.ClientTerminal() || !group.RequestsDevices() && !group.RequestsPorts() && group.Cores() == 0 {
 			continue
 		}
 		at := slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.ID == a.NodeID })
@@ -60,11 +60,16 @@ func Equip(nodes []*cluster.Node, allocs []*cluster.Allocation) error {
 			continue // it is on a node that the servers do not have
 		}
 		if used[a.NodeID] == nil {
-			used[a.NodeID], ports[a.NodeID] = cluster.DevicesInUse{}, cluster.PortsInUse{}
+			used[a.NodeID], ports[a.NodeID], cores[a.NodeID] = cluster.DevicesInUse{}, cluster.PortsInUse{}, cluster.CoresInUse{}
 		}
 		if !giveOut(nodes[at], a, group, ports[a.NodeID]) {
 			return fmt.Errorf("allocation %s: %s does not have its ports, or others have them", a.Name, a.NodeID)
 		}
+		var ok bool
+		if a.Cores, ok = feasible.AssignCores(group, nodes[at], cores[a.NodeID]); !ok {
+			return fmt.Errorf("allocation %s: %s has too few cores", a.Name, a.NodeID)
+		}
+		cores[a.NodeID].Add(a)
 		if !group.RequestsDevices() {
 			continue
 		}

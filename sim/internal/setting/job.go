@@ -34,7 +34,7 @@ func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.T
 			LostAfter: g.LostAfter, StopOnClientAfter: g.StopAway, NoReplace: g.NoReplace, KeepReplacement: g.KeepReplacement,
 		},
 		Tasks: []*cluster.Task{{
-			Name: g.Name, KillTimeout: g.Kill, ShutdownDelay: g.Shutdown, StoragePlugin: g.Plugin,
+			Name: g.Name, KillTimeout: g.Kill, ShutdownDelay: g.Shutdown, StoragePlugin: g.Plugin, Cores: g.Cores,
 			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
 			Devices:   deviceRequests(g.Devices), CSIPlugin: csiPlugin(g),
 		}},

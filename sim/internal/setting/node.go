@@ -25,6 +25,9 @@ func node(n scenario.Node, id cluster.NodeID) *cluster.Node {
 		},
 	}
 	built.Devices, built.Network = DeviceGroups(n.Devices), networkOf(n.Ports)
+	for core := range n.Cores {
+		built.Cores = append(built.Cores, core)
+	}
 	if n.Status != "" {
 		built.Status = n.Status
 	}
