@@ -320,6 +320,9 @@ func (b *balancer) run(t *testing.T, while func()) {
 //race:skip its programs do not have the detector
 func TestServices_noRequestFails(t *testing.T) {
 	t.Parallel()
+	if os.Getenv(killsVariable) == "" {
+		t.Skip("a load of some minutes, for which " + killsVariable + " is set; httpapi's tests judge the order of each removal")
+	}
 	s := startWebSite(t)
 	s.registerWeb("1")
 	drained := s.nodes[:min(webNodes, kills(t))]
