@@ -243,7 +243,7 @@ func (j *Judge) disk(node cluster.NodeID, alloc cluster.AllocID) *machine.Disk {
 func (j *Judge) excused(now time.Time, s *statestore.Snapshot, row, source *cluster.Allocation, from *machine.Disk) bool {
 	for between := s.Alloc(row.PreviousAllocation); between != nil && between.ID != source.ID; between = s.Alloc(between.PreviousAllocation) {
 		switch {
-		case j.untrue[between.ID]:
+		case j.untrue[between.ID], j.lostAt[between.NodeID].After(j.placedAt[between.ID]): // it had the data
 			return true
 		case between.DataIn.StateOf() == cluster.DataGivenUp:
 			return j.excused(now, s, between, source, from)
