@@ -136,8 +136,14 @@ func judgeExits(j *Judge, n *machine.Node, a *alloc, id cluster.AllocID, t clust
 // destroyed reports whether the client had to have a contained task destroyed, because its driver
 // did not kill the task at the end of the grace. The driver then forgets the exit code.
 func destroyed(task *cluster.Task, p *scripted.Process) bool {
+	if !p.Contained || task == nil || len(p.Signals) == 0 {
+		return false
+	}
 	kill, killed := p.Signalled(scripted.SIGKILL)
-	return p.Contained && task != nil && killed && kill.At.After(p.Signals[0].At.Add(bounded(task.KillTimeout)))
+	if !killed {
+		kill.At = p.EndedAt
+	}
+	return kill.At.After(p.Signals[0].At.Add(bounded(task.KillTimeout)))
 }
 
 // exitCode returns the exit code in a text such as "Exit Code: 137, Signal: 9", and whether the
