@@ -47,7 +47,7 @@ func (p *planner) planCount(g *cluster.TaskGroup, allocs []*cluster.Allocation) 
 		}
 	}
 	p.shedSurplus(g, s)
-	s.kept, s.outdated = replaceOutdated(p, g, allocs, s.kept)
+	s.kept, s.outdated = replaceOutdated(p, g, allocs, s.kept, -s.lacking(g))
 	p.fill(g, s)
 }
 
@@ -219,6 +219,11 @@ func worth(a *cluster.Allocation) int {
 	return 3
 }
 
+// lacking is how many slots of the group no allocation holds. It is negative if the group has more than its count.
+func (s *slots) lacking(g *cluster.TaskGroup) int {
+	return g.Count - s.done - s.spent - len(s.delayed) - s.returning - len(s.kept)
+}
+
 // fill stops the marked allocations and places the missing ones: first replacements of
 // marked allocations, then of vacated slots, the latest first, then new allocations.
 func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
@@ -228,7 +233,7 @@ func (p *planner) fill(g *cluster.TaskGroup, s *slots) {
 		s.names.use(a.Name)
 	}
 	slices.SortStableFunc(s.vacated, byDebt)
-	lacking := g.Count - s.done - s.spent - len(s.delayed) - s.returning - len(s.kept)
+	lacking := s.lacking(g)
 	var replaced []*cluster.Allocation
 	for _, a := range s.marked {
 		p.draft.migrate(a.Allocation, cluster.DescMigrating, a.lose)

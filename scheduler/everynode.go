@@ -35,7 +35,7 @@ func (p *planner) planEveryNode(g *cluster.TaskGroup, allocs []*cluster.Allocati
 		p.shedDoubles(b)
 		kept = append(kept, b.kept...)
 	}
-	_, outdated := replaceOutdated(p, g, allocs, kept)
+	_, outdated := replaceOutdated(p, g, allocs, kept, 0)
 	for _, a := range outdated {
 		b := berths[a.NodeID]
 		b.kept, b.vacated = nil, a

@@ -60,7 +60,6 @@ func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, le
 		case a.ClientTerminal() && !outdates && v.standEnded(a) == spent:
 			r.note(a)
 		case a.ClientTerminal():
-		case outdates && sharesSlot(v, a, func(id cluster.AllocID) bool { return left[id] }):
 		case outdates:
 			outdated++
 		case healthy:
@@ -94,7 +93,7 @@ func sharesSlot(v jobView, a *cluster.Allocation, left func(cluster.AllocID) boo
 		return false
 	}
 	previous := livePredecessor(v, a)
-	return previous != nil && !previous.Leaving() && !left(previous.ID)
+	return previous != nil && runs(v.view, previous) && !previous.Marked() && !left(previous.ID)
 }
 
 // emptyBerths counts the ready nodes on which no allocation of a system job's group runs or starts since one
@@ -161,8 +160,9 @@ func (r *rollout) take(v jobView, a *cluster.Allocation) {
 }
 
 // replaceOutdated stops as many outdated allocations as the rollout of the group permits, the least worth
-// first, and returns the kept ones and the stopped ones to replace.
-func replaceOutdated(p *planner, g *cluster.TaskGroup, allocs, kept []*cluster.Allocation) (left, replaced []*cluster.Allocation) {
+// first, and returns the kept ones and the stopped ones to replace. surplus is how many more the group has than its
+// count: they share slots with others.
+func replaceOutdated(p *planner, g *cluster.TaskGroup, allocs, kept []*cluster.Allocation, surplus int) (left, replaced []*cluster.Allocation) {
 	outdates := func(a *cluster.Allocation) bool { return isOutdated(p.jobView, g, a) }
 	if !slices.ContainsFunc(kept, outdates) {
 		return kept, nil
@@ -175,7 +175,9 @@ func replaceOutdated(p *planner, g *cluster.TaskGroup, allocs, kept []*cluster.A
 			continue
 		}
 		p.draft.stop(a, cluster.DescNewerVersion)
-		if !sharesSlot(p.jobView, a, func(id cluster.AllocID) bool { return stops[id] }) {
+		if surplus > 0 && sharesSlot(p.jobView, a, func(id cluster.AllocID) bool { return stops[id] }) {
+			surplus--
+		} else {
 			r.take(p.jobView, a)
 			replaced = append(replaced, a)
 		}
@@ -216,7 +218,7 @@ func outdatedReason(c *checker, g *cluster.TaskGroup, a *cluster.Allocation) str
 	stopped := func(id cluster.AllocID) bool {
 		return slices.ContainsFunc(c.accepted.Stops, func(s cluster.PlanStop) bool { return s.Alloc == id && !s.Unknown })
 	}
-	if !sharesSlot(c.jobView, a, stopped) {
+	if c.tally.groups[g.Name] <= g.Count || !sharesSlot(c.jobView, a, stopped) {
 		r.take(c.jobView, a)
 	}
 	return ""
