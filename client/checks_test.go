@@ -254,6 +254,21 @@ func TestRestart_announcesAgain(t *testing.T) {
 	must.Between(t, 10*time.Second, process.signaled-stopped, 11*time.Second)
 }
 
+// Bug: an allocation whose longest run was over stayed in the catalogue through its shutdown delay.
+func TestChecks_longestRun(t *testing.T) {
+	n, _ := checked(t, httpCheck("up"))
+	n.allocs[0].Job.TaskGroups[0].MaxRunDuration = 30 * time.Second
+	n.allocs[0].Job.TaskGroups[0].Tasks[0].ShutdownDelay = 10 * time.Second
+	n.run(20 * time.Second)
+	process := n.live("web")[0]
+	must.True(t, *n.servers["a"].Healthy)
+	n.run(12 * time.Second)
+	must.False(t, *n.servers["a"].Healthy)
+	must.EqOp(t, 0, process.signaled, must.Sprint("the shutdown delay has not ended"))
+	n.run(time.Minute)
+	must.Positive(t, process.signaled)
+}
+
 // A version of the job with other checks reaches the running allocation. A check that does not change continues.
 func TestChecks_newVersion(t *testing.T) {
 	n, v := checked(t, httpCheck("up", func(c *cluster.ServiceCheck) { c.Interval = time.Hour }))

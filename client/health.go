@@ -49,7 +49,10 @@ func (a *allocRunner) healthFacts() verdict.Facts {
 	if in := a.rec.DataIn; in != nil {
 		f.Received = max(f.Received, in.EndedAt)
 	}
-	if a.order.ending() {
+	switch {
+	case a.rec.Stopping && unlists(a.group):
+		f.Tasks = verdict.Down // the client stops it, and traffic must end before the shutdown delay
+	case a.order.ending():
 		f.Tasks = verdict.Unsure
 	}
 	for _, t := range a.tasks {
@@ -57,7 +60,7 @@ func (a *allocRunner) healthFacts() verdict.Facts {
 		case t.task.Poststop():
 		case t.oneShot() && t.rec.Phase == PhaseDead && !t.rec.State.Failed:
 			f.Since = max(f.Since, t.rec.DeadSince)
-		case t.oneShot() || t.rec.Phase != PhaseRunning || t.restarting() && a.group.HasServices():
+		case t.oneShot() || t.rec.Phase != PhaseRunning || t.restarting() && unlists(a.group):
 			f.Tasks = verdict.Down
 		default:
 			f.Since = max(f.Since, t.rec.RunningSince)
@@ -71,6 +74,16 @@ func (a *allocRunner) healthFacts() verdict.Facts {
 		f.Tasks, f.Since = min(f.Tasks, status), max(f.Since, since)
 	}
 	return f
+}
+
+// unlists reports whether an unhealthy allocation of the group loses a service: the service has checks that decide.
+func unlists(g *cluster.TaskGroup) bool {
+	for _, s := range g.ServiceDefinitions() {
+		if s.Decides(g) {
+			return true
+		}
+	}
+	return false
 }
 
 // allocChecks are the checks of an allocation. Their state is not in the record: a later core begins with no result, and

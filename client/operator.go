@@ -238,7 +238,7 @@ func (*restarts) signaled(t *taskRunner, message string) {
 	t.start.needs = t.alloc.saves.version
 }
 
-// restarting reports whether an operator restarts the task.
+// restarting reports whether an operator or a check restarts the task.
 func (t *taskRunner) restarting() bool {
 	return (t.rec.Restarting || t.alloc.rec.RestartAll && !t.task.Poststop()) && !t.alloc.order.ending()
 }
@@ -251,12 +251,12 @@ func (t *taskRunner) mustRestart() bool {
 	return t.rec.Restarting || t.task.StopPhase() <= t.alloc.restarts.phase()
 }
 
-// announces reports whether the stop of a restart must wait: the servers must have the report that an allocation with services
-// is not healthy, so that no traffic comes from the beginning of the shutdown delay on. It waits for the shutdown delay at most.
+// announces reports whether the stop of a restart must wait: the servers must have the report that an allocation whose
+// health depends on checks is not healthy, so that no traffic comes from the beginning of the shutdown delay on. It waits for the shutdown delay at most.
 func (s *taskStart) announces() bool {
 	a, c := s.t.alloc, s.t.core()
 	healthy := a.rec.Healthy != nil && *a.rec.Healthy // the end of this step changes it
-	if s.t.rec.Stopping || s.t.shutdownDelay() <= 0 || !a.group.HasServices() || !healthy && a.report.taken >= a.report.verdict {
+	if s.t.rec.Stopping || s.t.shutdownDelay() <= 0 || !unlists(a.group) || !healthy && a.report.taken >= a.report.verdict {
 		return false
 	}
 	if s.announced == 0 {

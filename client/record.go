@@ -83,8 +83,8 @@ type TaskRecord struct {
 	// Stopping: the task must stop since StopBegan.
 	Stopping  bool
 	StopBegan time.Duration
-	// Restarting: an operator has requested that the task stops and starts again. With Unhealthy a check has
-	// requested it, and the restart policy counts it.
+	// Restarting: an operator, or with Unhealthy a check, has requested that the task stops and starts again. The
+	// restart policy counts the restart of a check.
 	Restarting bool
 	Unhealthy  bool `json:",omitempty"`
 	// SignalAt is when the client requested the driver to send the kill signal, or zero. The kill

@@ -153,6 +153,12 @@ func (c *ServiceCheck) validate(g *TaskGroup, owner string, s *Service) error {
 			fail("invalid header: %q", CutText(name))
 		}
 	}
+	if name := g.CheckTask(owner, s, c); name != "" {
+		i := slices.IndexFunc(g.Tasks, func(t *Task) bool { return t != nil && t.Name == name })
+		if i >= 0 && !g.Tasks[i].Main() && !g.Tasks[i].Sidecar() {
+			fail("a check needs a task that runs as long as its allocation, and task %q does not", CutText(name))
+		}
+	}
 	hasPort := s.PortLabel != "" || c.PortLabel != ""
 	switch c.Type {
 	case CheckHTTP:
@@ -161,6 +167,9 @@ func (c *ServiceCheck) validate(g *TaskGroup, owner string, s *Service) error {
 		}
 		if !strings.HasPrefix(c.Path, "/") {
 			fail("the path must begin with / but found %q", CutText(c.Path))
+		}
+		if strings.ContainsFunc(c.Path, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			fail("the path has a space or a control character: %q", CutText(c.Path))
 		}
 	case CheckTCP:
 		if !hasPort {

@@ -116,6 +116,9 @@ func registerJob(q *request) error {
 		return err
 	}
 	at := preserve(state, body, job)
+	if err := job.Validate(); err != nil { // what it preserves may not fit the rest
+		return failure.New(http.StatusBadRequest, err.Error())
+	}
 	job, more, err := atPresent(q, state, job)
 	if err != nil {
 		return err

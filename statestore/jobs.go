@@ -11,9 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
-// UpsertJob registers a job, or its next version. Allocations keep the version that they were
-// placed for, except those that only get other services. The error states what is missing in the job. The caller has filled in defaults with
-// [cluster.Job.Canonicalize].
+// UpsertJob registers a job, or its next version. Allocations keep the version for which they were
+// placed. Those for which the versions differ only in services get the new one. The error states what is
+// missing in the job. The caller has filled in defaults with [cluster.Job.Canonicalize].
 func (t *Txn) UpsertJob(j *cluster.Job) error {
 	if err := whole(j); err != nil {
 		return fmt.Errorf("registering a job: %w", err)

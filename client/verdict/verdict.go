@@ -3,10 +3,10 @@
 //
 // A verdict is true when the tasks have run well, and the checks have passed, for the minimum healthy
 // time. It becomes false when a task ends or a check fails, and at the healthy deadline if there is none
-// yet. The count of false verdicts
-// lengthens the next minimum: after k of them it is 2^k times as long, and at most the healthy
-// deadline. So an allocation that crashes again and again stays unhealthy, and its verdict changes
-// less and less often. The count falls by one for each healthy deadline in which the verdict was true.
+// yet. The count of false verdicts lengthens the next minimum: after k of them it is 2^k times as long,
+// and at most the healthy deadline. So an allocation that crashes again and again stays unhealthy, and
+// its verdict changes less and less often. The count falls by one for each healthy deadline in which the
+// verdict was true.
 //
 // All times count from one origin, such as the boot of the machine.
 package verdict

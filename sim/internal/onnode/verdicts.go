@@ -128,7 +128,7 @@ func (v verdicts) healthy(n *machine.Node, a *alloc, r *client.Record, least tim
 
 // unhealthy judges a verdict that becomes false.
 func (v verdicts) unhealthy(n *machine.Node, a *alloc, r *client.Record) {
-	if a.lost || v.mayFail(n, a, r.HealthyAt) {
+	if a.lost || v.mayFail(n, a, r.HealthyAt) || r.Stopping && len(a.deciding()) > 0 { // traffic ends before the stop
 		return
 	}
 	for _, t := range a.group().Tasks {
