@@ -87,8 +87,12 @@ func TestServices_validate(t *testing.T) {
 		"a short timeout":      {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Timeout = time.Millisecond }, up + "interval and timeout must be at least"},
 		"a negative threshold": {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.SuccessBeforePassing = -1 }, up + "success_before_passing"},
 		"another on_update":    {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.OnUpdate = "x" }, up + `invalid on_update: "x"`},
-		"another type":         {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Type = "grpc" }, up + `invalid type "grpc"`},
-		"http without a port":  {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.PortLabel = "" }, up + "a check of type http needs a port"},
+		"a path with a space":  {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Path = "/a b" }, up + "the path has a space"},
+		"a task that ends": {func(g *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) {
+			g.Tasks, c.TaskName = append(g.Tasks, &cluster.Task{Name: "init", Lifecycle: &cluster.Lifecycle{Hook: cluster.HookPrestart}}), "init"
+		}, up + `a check needs a task that runs as long as its allocation, and task "init" does not`},
+		"another type":        {func(_ *cluster.TaskGroup, _ *cluster.Service, c *cluster.ServiceCheck) { c.Type = "grpc" }, up + `invalid type "grpc"`},
+		"http without a port": {func(_ *cluster.TaskGroup, s *cluster.Service, _ *cluster.ServiceCheck) { s.PortLabel = "" }, up + "a check of type http needs a port"},
 		"a port of the check": {func(_ *cluster.TaskGroup, s *cluster.Service, c *cluster.ServiceCheck) {
 			s.PortLabel, c.PortLabel = "", "http"
 		}, ""},

@@ -45,3 +45,20 @@ func TestReferenceClient_PreservesCounts(t *testing.T) {
 		})
 	}
 }
+
+// Bug: resources that do not fit the services of the new version were answered 500.
+func TestReferenceClient_PreservesPortsThatAServiceLacks(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	version := func(label string) *api.Job {
+		j := newJob(1, 100)
+		j.TaskGroups[0].Tasks[0].Resources.Networks = []*api.NetworkResource{{Mode: "host", DynamicPorts: []api.Port{{Label: label}}}}
+		j.TaskGroups[0].Services = []*api.Service{{Name: "web", Provider: "nomad", PortLabel: label}}
+		return j
+	}
+	jobs := w.client().Jobs()
+	result.Read(jobs.RegisterOpts(version("a"), &api.RegisterOptions{}, nil)).OK(t)
+	_, _, err := jobs.RegisterOpts(version("b"), &api.RegisterOptions{PreserveResources: true}, nil)
+	must.ErrorContains(t, err, "400")
+	must.ErrorContains(t, err, `no port with the label "b"`)
+}

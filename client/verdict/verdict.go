@@ -25,6 +25,10 @@ const Never time.Duration = math.MaxInt64
 // the raft log of the servers.
 const Interval = 5 * time.Second
 
+// afterFalse is the least minimum after a false verdict. Without it an allocation of a group whose minimum is zero
+// would get a verdict at each end of its tasks.
+const afterFalse = time.Second
+
 // Terms are the times of a group that decide about the health of its allocations.
 type Terms struct {
 	// Least is how long the tasks must run well. Deadline is by when there is a verdict.
@@ -127,8 +131,11 @@ func (h *History) due(f Facts) time.Duration {
 // Need is how long the tasks must now run well until the verdict is true.
 func (h *History) Need(t Terms) time.Duration {
 	need := t.Least
+	if h.Falses > 0 {
+		need = max(need, afterFalse)
+	}
 	for range h.Falses {
-		if need <= 0 || need >= t.Deadline {
+		if need >= t.Deadline {
 			break
 		}
 		need = later(need, need)

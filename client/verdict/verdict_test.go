@@ -38,8 +38,11 @@ func TestHistory_need(t *testing.T) {
 		must.EqOp(t, want, h.Need(minute))
 	}
 	h := verdict.History{Falses: 1 << 40}
-	must.EqOp(t, 0, h.Need(verdict.Terms{Deadline: time.Minute}))
+	must.EqOp(t, time.Minute, h.Need(verdict.Terms{Deadline: time.Minute}))
 	must.EqOp(t, verdict.Never, h.Need(verdict.Terms{Least: 1, Deadline: verdict.Never}))
+	must.EqOp(t, 0, new(verdict.History).Need(verdict.Terms{Deadline: time.Minute}))
+	third := verdict.History{Falses: 3}
+	must.EqOp(t, 8*time.Second, third.Need(verdict.Terms{Deadline: time.Minute}), must.Sprint("bug: it was zero for ever"))
 }
 
 // second is one second of an allocation.
@@ -71,6 +74,9 @@ func twin(seconds []second, verdicts []given, least, deadline int) (healthy, cha
 		falses++
 	}
 	need := least
+	if falses > 0 {
+		need = max(need, 1)
+	}
 	for i := 0; i < falses && need < deadline; i++ {
 		need *= 2
 	}

@@ -79,6 +79,9 @@ func (v verdicts) saved(n *machine.Node, a *alloc, r *client.Record) {
 		h.good = new(false)
 		return
 	}
+	if h.falses > 0 {
+		least = max(least, time.Second)
+	}
 	for range h.falses {
 		least = min(2*least, deadline)
 	}
