@@ -102,6 +102,31 @@ type AssignedPort struct {
 	To int `codec:",omitempty"`
 }
 
+// ServicePort returns the port with the label for a service of the owner, which is a task, or empty for the group. The
+// owner's port wins over that of the task that the service names, and that over the group's. A service of the group may
+// have the port of any task. A label that no such port has may be a number, whose ip is empty. The ports may be nil.
+func (p *AssignedPorts) ServicePort(owner, taskName, label string) (ip string, number int, is bool) {
+	if p != nil {
+		for _, task := range []string{owner, taskName, ""} {
+			for _, a := range p.All {
+				if a.Label == label && a.Task == task {
+					return p.IP, a.Number, true
+				}
+			}
+		}
+		for _, a := range p.All {
+			if a.Label == label && servesPortOf(owner, a.Task) {
+				return p.IP, a.Number, true
+			}
+		}
+	}
+	number, err := strconv.Atoi(label)
+	return "", number, err == nil
+}
+
+// servesPortOf reports whether a service of the owner may have a port of the task, which is empty for the group.
+func servesPortOf(owner, task string) bool { return owner == "" || task == "" || task == owner }
+
 // PortsInUse are the ports of one node that allocations have.
 type PortsInUse map[int]*Allocation
 

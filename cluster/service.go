@@ -27,7 +27,7 @@ type Service struct {
 	// Name may contain variables such as ${NOMAD_GROUP_NAME}.
 	Name string
 	// PortLabel is the label of a port of the group or of the service's task, a number, or empty for a service
-	// without a port.
+	// without a port. A label wins over a number.
 	PortLabel string `codec:",omitempty"`
 	// Address replaces the address of the port. It may contain variables.
 	Address string `codec:",omitempty"`
@@ -231,21 +231,22 @@ func ValidServiceName(name string) bool {
 	return name != "" && len(name) <= MaxServiceNameBytes && name == strings.Trim(name, "-") && !strings.ContainsFunc(name, outside)
 }
 
-// checkPortLabel checks a number or the label of a port that the group, or the task, has.
+// checkPortLabel checks the label of a port that the group, or the task, has, or a number.
+// See [AssignedPorts.ServicePort].
 func checkPortLabel(g *TaskGroup, task, label string) error {
 	if label == "" {
 		return nil
+	}
+	for of, r := range g.PortRequests() {
+		if r.Label == label && servesPortOf(task, of) {
+			return nil
+		}
 	}
 	if number, err := strconv.Atoi(label); err == nil {
 		if number < 1 || number > MaxPort {
 			return fmt.Errorf("a port must be between [1, %d] but found %d", MaxPort, number)
 		}
 		return nil
-	}
-	for owner, r := range g.PortRequests() {
-		if r.Label == label && (owner == "" || task == "" || owner == task) {
-			return nil
-		}
 	}
 	return fmt.Errorf("the group has no port with the label %q", CutText(label))
 }

@@ -221,3 +221,67 @@ func TestTaskGroup_ChecksDecide(t *testing.T) {
 		})
 	}
 }
+
+// The validation, the catalogue and the checks find the same port: that of the owner, of the service's task, of the
+// group, and of any other task. A label that is a number wins over the number: once the check ran at another address
+// than the catalogue listed.
+func TestServicePort(t *testing.T) {
+	t.Parallel()
+	ports := &cluster.AssignedPorts{IP: "10.0.0.1", All: []cluster.AssignedPort{
+		{Label: "http", Number: 1}, {Label: "group", Number: 2}, {Task: "a", Label: "http", Number: 3}, {Task: "a", Label: "own", Number: 4},
+		{Task: "a", Label: "8080", Number: 5}, {Task: "b", Label: "own", Number: 6},
+	}}
+	g := &cluster.TaskGroup{Name: "g", Count: 1, Tasks: []*cluster.Task{{Name: "a", Driver: "mock"}, {Name: "b", Driver: "mock"}}}
+	for _, p := range ports.All {
+		r := cluster.PortRequest{Label: p.Label}
+		switch p.Task {
+		case "":
+			g.Ports = append(g.Ports, r)
+		case "a":
+			g.Tasks[0].Ports = append(g.Tasks[0].Ports, r)
+		default:
+			g.Tasks[1].Ports = append(g.Tasks[1].Ports, r)
+		}
+	}
+	for _, test := range []struct {
+		owner, task, label string
+		ip                 string
+		number             int
+		is                 bool
+	}{
+		{"", "", "http", "10.0.0.1", 1, true},
+		{"", "a", "http", "10.0.0.1", 1, true},
+		{"", "", "own", "10.0.0.1", 4, true},
+		{"", "b", "own", "10.0.0.1", 6, true},
+		{"", "b", "8080", "10.0.0.1", 5, true},
+		{"a", "", "http", "10.0.0.1", 3, true},
+		{"a", "a", "group", "10.0.0.1", 2, true},
+		{"a", "", "8080", "10.0.0.1", 5, true},
+		{"b", "", "http", "10.0.0.1", 1, true},
+		{"b", "", "own", "10.0.0.1", 6, true},
+		{"b", "", "8080", "", 8080, true},
+		{"b", "", "99", "", 99, true},
+		{"b", "", "none", "", 0, false},
+	} {
+		ip, number, is := ports.ServicePort(test.owner, test.task, test.label)
+		must.Eq(t, []any{test.ip, test.number, test.is}, []any{ip, number, is}, must.Sprint(test))
+		j := &cluster.Job{Namespace: "default", ID: "web", Type: cluster.JobService, Priority: 50, NodePool: cluster.DefaultNodePool, TaskGroups: []*cluster.TaskGroup{g}}
+		j = j.Copy()
+		services := &j.TaskGroups[0].Services
+		for _, task := range j.TaskGroups[0].Tasks {
+			if task.Name == test.owner {
+				services = &task.Services
+			}
+		}
+		*services = []cluster.Service{{Name: "web", PortLabel: test.label, TaskName: test.task}}
+		j.Canonicalize()
+		if err := j.Validate(); test.is {
+			must.NoError(t, err, must.Sprint(test))
+		} else {
+			must.ErrorContains(t, err, "the group has no port with the label", must.Sprint(test))
+		}
+	}
+	_, number, is := (*cluster.AssignedPorts)(nil).ServicePort("", "", "80")
+	must.True(t, is)
+	must.Eq(t, 80, number)
+}

@@ -174,7 +174,7 @@ func TestScript(t *testing.T) {
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	ports := &cluster.AssignedPorts{IP: "10.0.0.1", All: []cluster.AssignedPort{
-		{Label: "http", Number: 1}, {Task: "web", Label: "http", Number: 2}, {Task: "other", Label: "http", Number: 3}, {Label: "admin", Number: 4, To: 80},
+		{Label: "http", Number: 1}, {Task: "web", Label: "http", Number: 2}, {Task: "other", Label: "http", Number: 3}, {Label: "admin", Number: 4, To: 80}, {Label: "6", Number: 7},
 	}}
 	for want, c := range map[string]struct {
 		service cluster.Service
@@ -182,6 +182,7 @@ func TestResolve(t *testing.T) {
 	}{
 		"dial tcp 10.0.0.1:2": {service: cluster.Service{PortLabel: "http"}},
 		"dial tcp 10.0.0.1:4": {service: cluster.Service{PortLabel: "http"}, check: cluster.ServiceCheck{PortLabel: "admin"}},
+		"dial tcp 10.0.0.1:7": {service: cluster.Service{PortLabel: "6"}},
 		"dial tcp 10.0.0.9:5": {service: cluster.Service{PortLabel: "5"}},
 		"dial tcp [::1]:2":    {service: cluster.Service{PortLabel: "http", Address: "${x}"}, check: cluster.ServiceCheck{Address: "::1"}},
 		"lookup value":        {service: cluster.Service{PortLabel: "http", Address: "${x}"}},

@@ -42,9 +42,10 @@ func Resolve(d checks.Definition, ports *cluster.AssignedPorts, node string, int
 		return t, wrong
 	}
 	host := replace(cmp.Or(d.Check.Address, d.Service.Address))
-	port, ip, err := portOf(d, ports)
-	if err != nil {
-		return t, err
+	label := cmp.Or(d.Check.PortLabel, d.Service.PortLabel)
+	ip, port, is := ports.ServicePort(d.Owner, d.Service.TaskName, label)
+	if !is {
+		return t, fmt.Errorf("the allocation has no port with the label %q", label)
 	}
 	if host = cmp.Or(host, ip, node); host == "" {
 		return t, fmt.Errorf("the node has no address for port %d", port)
@@ -58,32 +59,4 @@ func Resolve(d checks.Definition, ports *cluster.AssignedPorts, node string, int
 		}
 	}
 	return t, wrong
-}
-
-// portOf returns the port of a check and its address, which is empty for a number. A port of the task of the service wins over
-// one of the group with the same label, and that over one of another task.
-func portOf(d checks.Definition, ports *cluster.AssignedPorts) (number int, ip string, err error) {
-	label := cmp.Or(d.Check.PortLabel, d.Service.PortLabel)
-	if number, err := strconv.Atoi(label); err == nil {
-		return number, "", nil
-	}
-	best := 0
-	if ports != nil {
-		for _, p := range ports.All {
-			rank := 1
-			switch p.Task {
-			case cmp.Or(d.Owner, d.Task):
-				rank = 3
-			case "":
-				rank = 2
-			}
-			if p.Label == label && rank > best {
-				best, number = rank, p.Number
-			}
-		}
-	}
-	if best == 0 {
-		return 0, "", fmt.Errorf("the allocation has no port with the label %q", label)
-	}
-	return number, ports.IP, nil
 }
