@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -69,7 +70,7 @@ func choice(text string) (count int, key string, err error) {
 
 // listJobServices answers GET /v1/job/{id}/services, and listAllocServices GET /v1/allocation/{id}/services.
 func listJobServices(q *request) error {
-	return q.readCatalogue(catalogue.Query{Within: q.params.within, Job: q.jobKey().ID}, func(all []catalogue.Instance) (any, error) {
+	return q.readCatalogue(catalogue.Query{Within: q.params.within, Job: q.jobKey()}, func(all []catalogue.Instance) (any, error) {
 		return instancePage(q, all)
 	})
 }
@@ -89,16 +90,19 @@ func instancePage(q *request, all []catalogue.Instance) ([]*wire.ServiceRegistra
 	}, newRegistration)
 }
 
-// instanceToken names an instance in a list: "namespace/name/id", with slashes of the namespace escaped.
+// instanceToken names an instance in a list: "namespace/name/place/id", with slashes of the namespace escaped.
 func instanceToken(i catalogue.Instance) string {
-	return url.PathEscape(string(i.Namespace)) + "/" + i.Name + "/" + i.ID
+	return fmt.Sprintf("%s/%s/%d/%s", url.PathEscape(string(i.Namespace)), i.Name, i.Place, i.ID)
 }
 
 // parseInstanceToken is the inverse of instanceToken. An invalid token gives some instance.
 func parseInstanceToken(token string) (i catalogue.Instance) {
 	namespace, rest, _ := strings.Cut(token, "/")
 	i.Namespace = cluster.Namespace(unescape(namespace))
-	i.Name, i.ID, _ = strings.Cut(rest, "/")
+	i.Name, rest, _ = strings.Cut(rest, "/")
+	place, id, _ := strings.Cut(rest, "/")
+	i.Place, _ = strconv.Atoi(place) // zero is before all others
+	i.ID = id
 	return i
 }
 
@@ -110,8 +114,7 @@ func newRegistration(i catalogue.Instance) *wire.ServiceRegistration {
 }
 
 // readCatalogue answers with the selected instances, once they may have changed since the reader's index. The index of
-// the answer is that of the state, so that it never goes back: the newest row of the answer may be deleted, and an
-// instance that goes leaves no row.
+// the answer is that of the state: the newest row of the answer may be deleted, and an instance that goes leaves no row.
 //
 // Instances that did not change since the reader's index are what the reader has. A wait ends when they are others.
 func (q *request) readCatalogue(query catalogue.Query, body func([]catalogue.Instance) (any, error)) error {
@@ -121,7 +124,9 @@ func (q *request) readCatalogue(query catalogue.Query, body func([]catalogue.Ins
 	return q.read(func(s State) found {
 		list, changed := catalogue.Read(s, query)
 		if !waits && since > 0 && changed <= since && s.InHistory(since, 0) {
-			had, waits = list, true
+			if _, wrong := body(list); wrong == nil { // a bad filter is refused before the wait
+				had, waits = list, true
+			}
 		}
 		f := found{index: since, body: func() (any, error) {
 			q.indexHeader(max(1, s.Index()))

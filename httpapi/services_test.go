@@ -162,6 +162,10 @@ func TestServices_indexNeverGoesBack(t *testing.T) {
 		must.True(t, r.waits())
 		<-r.answered // the end of the longest wait
 		must.LessEq(t, r.answer.index(t), after)
+		r = w.reads(h, at("/v1/service/web", w.Index+9))
+		must.True(t, r.waits())
+		<-r.answered
+		must.Eq(t, w.Index, r.answer.index(t), must.Sprint("the exception: an index above the state's"))
 		w.restore()
 		must.False(t, w.reads(h, at("/v1/service/web", after-1)).waits(), must.Sprint("a reader from before the restore"))
 	})
@@ -254,6 +258,40 @@ func TestPages_services(t *testing.T) {
 	}
 }
 
+// Pages have both instances of one allocation with the same ID.
+func TestPages_sameID(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	j := servingJob(w, "web").Copy()
+	g := j.TaskGroups[0]
+	own := g.Services[0]
+	own.Tags = nil
+	g.Tasks[0].Name, g.Tasks[0].Services = "group-"+g.Name, []cluster.Service{own}
+	w.place(1, w.Job(j), nodeID(1))
+	base := w.serve(httpapi.Options{}).URL + "/v1/service/web?"
+	for _, order := range []string{"", "&reverse=true"} {
+		all := pages(t, base+"per_page=1"+order)
+		must.Len(t, 2, all)
+		must.Eq(t, all[0], all[1])
+	}
+}
+
+// A query that waits is refused at once if its filter is wrong. It was refused after the wait.
+func TestServices_filterBeforeTheWait(t *testing.T) {
+	t.Parallel()
+	bubble(t, httpapi.Options{MaxWait: time.Hour}, func(t *testing.T, w *fixture, h http.Handler) {
+		w.nodes(1)
+		w.place(1, servingJob(w, "web"), nodeID(1))
+		for _, wrong := range []string{"Address ==", `None == "x"`} {
+			r := w.reads(h, at("/v1/service/web?filter="+escape(wrong), w.Index))
+			must.False(t, r.waits(), must.Sprint(wrong))
+			must.Eq(t, http.StatusBadRequest, r.answer.code)
+		}
+		right := w.reads(h, at("/v1/service/web?filter="+escape(`Port == 80`), w.Index))
+		must.True(t, right.waits())
+	})
+}
+
 // A job has its services back as its owner has registered them, with the checks as the reference's client fills them in.
 // A caller that may only read does not see what a check sends.
 func TestReferenceClient_ServicesOfAJob(t *testing.T) {
@@ -306,7 +344,7 @@ func TestServices_warnings(t *testing.T) {
 		{Name: "dots-${attr.nomad.version}", Provider: "nomad"},
 	}
 	answer := result.Read(w.client().Jobs().Register(j, nil)).OK(t)
-	must.Eq(t, `group "web": service "web-${NOMAD_ALLOC_INDEX}-${node.datacenter}": "${NOMAD_META_none}": there is no variable ${NOMAD_META_none}
-group "web": service "${BASE}": "${BASE}": there is no variable ${BASE}
+	must.Eq(t, `group "web": service "web-${NOMAD_ALLOC_INDEX}-${node.datacenter}": "${NOMAD_META_none}": there is no variable ${NOMAD_META_none}, so the tag stays as it is
+group "web": service "${BASE}": "${BASE}": there is no variable ${BASE}, so no node lists the service
 group "web": service "dots-${attr.nomad.version}": "dots-${attr.nomad.version}": the catalogue lists no service with the name "dots-2.0.6", because a name has 1 to 63 letters, digits and hyphens`, answer.Warnings)
 }

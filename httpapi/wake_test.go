@@ -288,8 +288,8 @@ func (s *sleepers) playVolumes() {
 	}}}
 	check := cluster.ServiceCheck{Name: "up", Type: cluster.CheckTCP, Interval: time.Second, Timeout: time.Second}
 	web.TaskGroups[0].Services = []cluster.Service{
-		{Name: "web", PortLabel: "80", Checks: []cluster.ServiceCheck{check}},
-		{Name: "at-${node.unique.name}", Tags: []string{"${meta.rack}"}},
+		{Name: "web", PortLabel: "80", Address: "web.example", Checks: []cluster.ServiceCheck{check}},
+		{Name: "at-${node.unique.name}", Tags: []string{"${meta.rack}"}, Address: "web.example"},
 	}
 	job := s.Job(web)
 	s.place(1, job, nodeID(1))

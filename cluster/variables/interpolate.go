@@ -62,7 +62,7 @@ func first(text string, lookup Lookup) (value, after string, err error) {
 
 // variable returns the name of a variable without spaces, brackets and quotation marks.
 func variable(inside string) string {
-	return strings.NewReplacer(`["`, ".", `"]`, "").Replace(strings.TrimSpace(inside))
+	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(inside), `["`, "."), `"]`, "")
 }
 
 // Names returns the names of the variables in a text, in their order. They end where a closing brace is missing.

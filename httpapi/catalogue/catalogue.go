@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
 // State is the part of the state of a cluster that the package reads. See the State of package httpapi.
 type State interface {
+	Job(cluster.JobKey) *cluster.Job
 	Jobs() iter.Seq[*cluster.Job]
+	Alloc(cluster.AllocID) *cluster.Allocation
 	AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation]
 	Node(cluster.NodeID) *cluster.Node
 	TableIndex(table string) uint64
@@ -34,7 +36,7 @@ type Query struct {
 	// Name is the name of the service, or empty for all.
 	Name string
 	// Job and Alloc are the job and the allocation that the instances belong to, or empty for all.
-	Job   cluster.JobID
+	Job   cluster.JobKey
 	Alloc cluster.AllocID
 	// Region is the region of the cluster.
 	Region string
@@ -42,8 +44,11 @@ type Query struct {
 
 // Instance is a service of an allocation.
 type Instance struct {
-	// ID is unique in the cluster.
-	ID         string
+	// ID has the form of the compatible API. Services of one allocation may have the same one, as a group g and a task
+	// named group-g have.
+	ID string
+	// Place is that of the service in its group, from 1. It differs where the ID does not.
+	Place      int
 	Name       string
 	Namespace  cluster.Namespace
 	Node       cluster.NodeID
@@ -63,9 +68,9 @@ func (i Instance) equal(o Instance) bool {
 		i.ModifyIndex == o.ModifyIndex && slices.Equal(i.Tags, o.Tags)
 }
 
-// Compare orders instances by namespace, name and id.
+// Compare orders instances by namespace, name and id, and those of one allocation by their place in its group.
 func (i Instance) Compare(o Instance) int {
-	return cmp.Or(cmp.Compare(i.Namespace, o.Namespace), cmp.Compare(i.Name, o.Name), cmp.Compare(i.ID, o.ID))
+	return cmp.Or(cmp.Compare(i.Namespace, o.Namespace), cmp.Compare(i.Name, o.Name), cmp.Compare(i.ID, o.ID), cmp.Compare(i.Place, o.Place))
 }
 
 // Equal reports whether both lists are the same.
@@ -78,14 +83,16 @@ func Equal(a, b []Instance) bool { return slices.EqualFunc(a, b, Instance.equal)
 // removes the instances of its older versions.
 func Read(s State, q Query) (list []Instance, changed uint64) {
 	r := reader{state: s, query: q, changed: max(s.TableIndex(tableJobs), s.RemovedAt())}
-	for j := range s.Jobs() {
-		if !q.Within(j.Namespace) || q.Job != "" && q.Job != j.ID || !j.HasServices() {
-			continue
+	switch {
+	case q.Alloc != "":
+		if a := s.Alloc(q.Alloc); a != nil {
+			r.addAll(s.Job(a.JobKey()), slices.Values([]*cluster.Allocation{a}))
 		}
-		for a := range s.AllocsByJob(j.Key()) {
-			if q.Alloc == "" || q.Alloc == a.ID {
-				r.add(a)
-			}
+	case q.Job != cluster.JobKey{}:
+		r.addAll(s.Job(q.Job), s.AllocsByJob(q.Job))
+	default:
+		for j := range s.Jobs() {
+			r.addAll(j, s.AllocsByJob(j.Key()))
 		}
 	}
 	slices.SortFunc(r.list, Instance.Compare)
@@ -99,9 +106,19 @@ type reader struct {
 	changed uint64
 }
 
+// addAll adds the instances of allocations of a job, which may be nil.
+func (r *reader) addAll(j *cluster.Job, allocs iter.Seq[*cluster.Allocation]) {
+	if j == nil || !r.query.Within(j.Namespace) || !j.HasServices() {
+		return
+	}
+	for a := range allocs {
+		r.add(j, a)
+	}
+}
+
 // add adds the instances of an allocation. Its reports change no answer if it has no instance with the name, or if the
 // servers stop it.
-func (r *reader) add(a *cluster.Allocation) {
+func (r *reader) add(j *cluster.Job, a *cluster.Allocation) {
 	r.changed = max(r.changed, a.AllocModifyIndex)
 	g := a.Job.Group(a.TaskGroup)
 	if g == nil || !g.HasServices() || a.DesiredStatus != cluster.DesiredRun {
@@ -109,18 +126,23 @@ func (r *reader) add(a *cluster.Allocation) {
 	}
 	n := r.state.Node(a.NodeID)
 	x := texts{alloc: a, group: g, node: n, region: r.query.Region}
-	named := false
+	named, place := false, 0
 	for task, s := range g.ServiceDefinitions() {
+		place++
+		if begin, _, _ := strings.Cut(s.Name, "$"); r.query.Name != "" && !strings.HasPrefix(r.query.Name, begin) {
+			continue // whatever its variables are
+		}
 		name, err := x.replace(task, s.Name)
 		named = named || name != s.Name // the facts of the node change such a name
 		if r.query.Name != "" && name != r.query.Name {
 			continue
 		}
 		named = true
-		if err != nil || !cluster.ValidServiceName(name) || !listed(a, g, s, n) {
+		if err != nil || !cluster.ValidServiceName(name) || !listed(j, a, s, n) {
 			continue
 		}
 		if i, ok := x.instance(task, s, name); ok {
+			i.Place = place
 			r.list = append(r.list, i)
 		}
 	}
@@ -135,15 +157,16 @@ func (r *reader) add(a *cluster.Allocation) {
 }
 
 // listed reports whether an allocation with the desired status run has an instance of the service. On a disconnected
-// node it has one until it is lost.
-func listed(a *cluster.Allocation, g *cluster.TaskGroup, s *cluster.Service, n *cluster.Node) bool {
+// node it has one until it is lost. As for the scheduler, j is the present version of its job.
+func listed(j *cluster.Job, a *cluster.Allocation, s *cluster.Service, n *cluster.Node) bool {
+	g := j.Group(a.TaskGroup)
 	switch {
-	case n == nil, n.Status == cluster.NodeDown, n.Status == cluster.NodeDisconnected && g.Disconnect.LostAfter == 0:
+	case n == nil, n.Status == cluster.NodeDown, n.Status == cluster.NodeDisconnected && (g == nil || g.Disconnect.LostAfter == 0):
 		return false // its end is a matter of the next plan
 	case a.ClientStatus != cluster.ClientRunning && a.ClientStatus != cluster.ClientUnknown:
 		return false
 	}
-	return !s.Decides(g) || a.JudgedHealthy()
+	return !s.Decides(a.Job.Group(a.TaskGroup)) || a.JudgedHealthy()
 }
 
 // instance returns an instance of a service whose name is resolved. It is false if there is no address.
@@ -160,23 +183,22 @@ func (x *texts) instance(task string, s *cluster.Service, name string) (i Instan
 	if x.node.Network != nil {
 		i.Address = x.node.Network.IP
 	}
-	switch number, err := strconv.Atoi(s.PortLabel); {
-	case s.PortLabel == "":
-	case err == nil:
-		i.Port = number
-	default:
-		p, is := portOf(a, task, s.PortLabel)
+	if s.PortLabel != "" {
+		ip, number, is := a.Ports.ServicePort(task, s.TaskName, s.PortLabel)
 		if !is {
 			return i, false
 		}
-		i.Address, i.Port = a.Ports.IP, p.Number
+		i.Address, i.Port = cmp.Or(ip, i.Address), number
 	}
 	if s.Address != "" {
 		address, err := x.replace(task, s.Address)
-		if err != nil || address == "" {
+		if err != nil {
 			return i, false
 		}
 		i.Address = address
+	}
+	if i.Address == "" {
+		return i, false
 	}
 	for _, tag := range s.Tags {
 		if replaced, err := x.replace(task, tag); err == nil {
@@ -185,22 +207,4 @@ func (x *texts) instance(task string, s *cluster.Service, name string) (i Instan
 		i.Tags = append(i.Tags, tag)
 	}
 	return i, true
-}
-
-// portOf returns the port with the label: first of the task, then of the group. A service of the group may have the
-// port of any task.
-func portOf(a *cluster.Allocation, task, label string) (found cluster.AssignedPort, is bool) {
-	if a.Ports == nil {
-		return found, false
-	}
-	for _, p := range a.Ports.All {
-		switch {
-		case p.Label != label, p.Task != "" && task != "" && p.Task != task:
-		case p.Task == task:
-			return p, true
-		case !is:
-			found, is = p, true
-		}
-	}
-	return found, is
 }

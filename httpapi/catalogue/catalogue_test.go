@@ -21,7 +21,9 @@ type rows struct {
 	node  *cluster.Node
 }
 
-func (r *rows) Jobs() iter.Seq[*cluster.Job] { return slices.Values([]*cluster.Job{r.job}) }
+func (r *rows) Job(cluster.JobKey) *cluster.Job           { return r.job }
+func (r *rows) Alloc(cluster.AllocID) *cluster.Allocation { return r.alloc }
+func (r *rows) Jobs() iter.Seq[*cluster.Job]              { return slices.Values([]*cluster.Job{r.job}) }
 func (r *rows) AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation] {
 	return slices.Values([]*cluster.Allocation{r.alloc})
 }
@@ -102,6 +104,15 @@ func TestRead_listed(t *testing.T) {
 			r.alloc.ClientStatus, r.node.Status = cluster.ClientUnknown, cluster.NodeDisconnected
 			r.job.TaskGroups[0].Disconnect.LostAfter = time.Minute
 		}, true},
+		"a newer version awaits no node": {func(r *rows) {
+			r.node.Status, r.job.TaskGroups[0].Disconnect.LostAfter = cluster.NodeDisconnected, time.Minute
+			r.job = r.job.Copy()
+			r.job.TaskGroups[0].Disconnect.LostAfter = 0
+		}, false},
+		"a newer version awaits the node": {func(r *rows) {
+			r.node.Status, r.job = cluster.NodeDisconnected, r.job.Copy()
+			r.job.TaskGroups[0].Disconnect.LostAfter = time.Minute
+		}, true},
 		"soon lost on a disconnected node": {func(r *rows) { r.node.Status = cluster.NodeDisconnected }, false},
 		"on a node that is down":           {func(r *rows) { r.node.Status = cluster.NodeDown }, false},
 		"on a deleted node":                {func(r *rows) { r.node = nil }, false},
@@ -133,8 +144,14 @@ func TestRead_instances(t *testing.T) {
 		edit func(r *rows, s *cluster.Service)
 		want []string
 	}{
-		"no port":             {func(_ *rows, s *cluster.Service) { s.PortLabel = "" }, []string{"web 10.0.0.9:0 []"}},
-		"no network":          {func(r *rows, s *cluster.Service) { s.PortLabel, r.node.Network = "", nil }, []string{"web :0 []"}},
+		"no port":              {func(_ *rows, s *cluster.Service) { s.PortLabel = "" }, []string{"web 10.0.0.9:0 []"}},
+		"no network":           {func(r *rows, s *cluster.Service) { s.PortLabel, r.node.Network = "", nil }, nil},
+		"no network, a number": {func(r *rows, s *cluster.Service) { s.PortLabel, r.node.Network = "80", nil }, nil},
+		"a label is a number":  {func(r *rows, s *cluster.Service) { s.PortLabel, r.alloc.Ports.All[0].Label = "80", "80" }, []string{"web 10.0.0.1:20001 []"}},
+		"a task and its group": {func(r *rows, s *cluster.Service) {
+			s.TaskName = "main"
+			r.alloc.Ports.All[1].Label = "http"
+		}, []string{"web 10.0.0.1:20001 []"}},
 		"a number":            {func(_ *rows, s *cluster.Service) { s.PortLabel = "80" }, []string{"web 10.0.0.9:80 []"}},
 		"a task's port":       {func(_ *rows, s *cluster.Service) { s.PortLabel = "admin" }, []string{"web 10.0.0.1:20002 []"}},
 		"a port it has not":   {func(r *rows, _ *cluster.Service) { r.alloc.Ports = nil }, nil},
@@ -181,4 +198,37 @@ func TestRead_changed(t *testing.T) {
 	must.Eq(t, 8, changed(r, "other"))
 	r.service().Name = "web-${meta.rack}"
 	must.Eq(t, 11, changed(r, "web-r0"), must.Sprint("the node may have had another fact"))
+	must.Eq(t, 8, changed(r, "api-r0"), must.Sprint("no fact gives the name"))
+}
+
+// Services whose instances have the same ID have an order of their own. Pages lost one of them.
+func TestRead_sameID(t *testing.T) {
+	t.Parallel()
+	r := newRows()
+	g := r.job.TaskGroups[0]
+	g.Tasks[0].Name = "group-front"
+	g.Tasks[0].Services = []cluster.Service{{Name: "web", PortLabel: "http", Tags: []string{"task"}}}
+	list, _ := catalogue.Read(r, catalogue.Query{Within: func(cluster.Namespace) bool { return true }})
+	must.Eq(t, []string{"web 10.0.0.1:20001 []", "web 10.0.0.1:20001 [task]"}, text(list))
+	must.Eq(t, list[0].ID, list[1].ID)
+	must.Less(t, 0, list[0].Compare(list[1]))
+}
+
+// Queries for a job and for an allocation read their rows alone.
+func TestRead_oneRow(t *testing.T) {
+	t.Parallel()
+	r := newRows()
+	q := catalogue.Query{Within: func(cluster.Namespace) bool { return true }, Alloc: "a1"}
+	list, changed := catalogue.Read(r, q)
+	must.Eq(t, []string{"web 10.0.0.1:20001 []"}, text(list))
+	must.Eq(t, 9, changed)
+	list, changed = catalogue.Read(r, catalogue.Query{Within: q.Within, Job: r.job.Key()})
+	must.Eq(t, []string{"web 10.0.0.1:20001 []"}, text(list))
+	must.Eq(t, 9, changed)
+	r.job = nil
+	list, _ = catalogue.Read(r, q)
+	must.SliceEmpty(t, list)
+	r.alloc = nil
+	list, _ = catalogue.Read(r, q)
+	must.SliceEmpty(t, list)
 }

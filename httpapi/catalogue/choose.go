@@ -17,7 +17,7 @@ func Choose(list []Instance, count int, key string) []Instance {
 		sum := sha256.Sum256([]byte(key + "\x00" + i.ID))
 		return string(sum[:])
 	}
-	slices.SortFunc(ranked, func(a, b Instance) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortFunc(ranked, func(a, b Instance) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Compare(b)) })
 	chosen := ranked[:count]
 	slices.SortFunc(chosen, Instance.Compare)
 	return chosen

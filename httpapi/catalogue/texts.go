@@ -34,8 +34,35 @@ func (x *texts) replace(task, text string) (string, error) {
 	return variables.Interpolate(text, x.lookups[task])
 }
 
-// lookup returns the variables of a task, or of the group, and those that the compatible API has for services alone.
+// lookup returns the variables of a task, or of the group, and those that the compatible API has for services alone. It
+// makes an environment only for a variable that needs one: a query reads the names of all services.
 func (x *texts) lookup(task string) variables.Lookup {
+	environment := variables.Lookup(nil)
+	job, group := string(x.alloc.JobID), x.group.Name
+	return func(name string) (string, bool) {
+		switch {
+		case name == "JOB", name == "NOMAD_JOB_NAME", name == "NOMAD_JOB_ID":
+			return job, true
+		case name == "TASKGROUP", name == "NOMAD_GROUP_NAME":
+			return group, true
+		case name == "TASK" && task != "":
+			return task, true
+		case name == "BASE" && task != "":
+			return job + "-" + group + "-" + task, true
+		}
+		if x.node != nil {
+			if value, is := variables.OfNode(x.node, name); is {
+				return value, true
+			}
+		}
+		if environment == nil {
+			environment = x.environment(task)
+		}
+		return environment(name)
+	}
+}
+
+func (x *texts) environment(task string) variables.Lookup {
 	source := taskenv.Source{Node: x.node, Region: x.region, Alloc: x.alloc, Group: x.group}
 	for _, t := range x.group.Tasks {
 		if t != nil && t.Name == task {
@@ -46,36 +73,27 @@ func (x *texts) lookup(task string) variables.Lookup {
 	}
 	env, err := taskenv.New(source)
 	if err != nil {
-		return nil
+		return func(string) (string, bool) { return "", false }
 	}
-	job, group := string(x.alloc.JobID), x.group.Name
-	return func(name string) (string, bool) {
-		switch {
-		case name == "JOB":
-			return job, true
-		case name == "TASKGROUP":
-			return group, true
-		case name == "TASK" && task != "":
-			return task, true
-		case name == "BASE" && task != "":
-			return job + "-" + group + "-" + task, true
-		}
-		return env.Lookup(name)
-	}
+	return env.Lookup
 }
 
 // Warnings returns what is wrong with the texts of a job's services on each of the nodes. Without nodes it returns none.
 func Warnings(nodes iter.Seq[*cluster.Node], j *cluster.Job, region string) (warnings []string) {
 	for _, g := range j.TaskGroups {
+		of := texts{alloc: example(j, g), group: g, region: region}
 		for task, s := range g.ServiceDefinitions() {
 			place := fmt.Sprintf("group %q", g.Name)
 			if task != "" {
 				place += fmt.Sprintf(", task %q", task)
 			}
 			place += fmt.Sprintf(": service %q", cluster.CutText(s.Name))
-			for _, text := range append([]string{s.Name, s.Address}, s.Tags...) {
-				isName := text == s.Name
-				if why := wrongEverywhere(nodes, j, g, region, task, text, isName); why != "" {
+			for i, text := range append([]string{s.Name, s.Address}, s.Tags...) {
+				effect := ", so the tag stays as it is"
+				if i < 2 {
+					effect = ", so no node lists the service"
+				}
+				if why := wrongEverywhere(nodes, of, task, text, i == 0, effect); why != "" {
 					warnings = append(warnings, fmt.Sprintf("%s: %q: %s", place, cluster.CutText(text), why))
 				}
 			}
@@ -84,18 +102,20 @@ func Warnings(nodes iter.Seq[*cluster.Node], j *cluster.Job, region string) (war
 	return warnings
 }
 
-// wrongEverywhere returns what is wrong with a text on the first node, or empty if it is right on some node.
-func wrongEverywhere(nodes iter.Seq[*cluster.Node], j *cluster.Job, g *cluster.TaskGroup, region, task, text string, isName bool) (why string) {
+// wrongEverywhere returns what is wrong with a text on the first node, or empty if it is right on some node. effect is
+// that of a wrong variable.
+func wrongEverywhere(nodes iter.Seq[*cluster.Node], of texts, task, text string, isName bool, effect string) (why string) {
 	if !strings.Contains(text, "${") {
 		return ""
 	}
 	for n := range nodes {
-		x := texts{alloc: example(j, g), group: g, node: n, region: region}
+		x := of
+		x.node = n
 		replaced, err := x.replace(task, text)
 		now := ""
 		switch {
 		case err != nil:
-			now = err.Error()
+			now = err.Error() + effect
 		case isName && !cluster.ValidServiceName(replaced):
 			now = fmt.Sprintf("the catalogue lists no service with the name %q, because a name has 1 to %d letters, digits and hyphens", cluster.CutText(replaced), cluster.MaxServiceNameBytes)
 		default:
