@@ -64,6 +64,8 @@ type Judge struct {
 	// made.
 	endedAt map[cluster.AllocID]time.Time
 	untrue  map[cluster.AllocID]bool
+	// wasLost are the allocations that were lost. Their clients may have kept no data.
+	wasLost map[cluster.AllocID]bool
 	// placedAt are the times at which allocations were placed, by the clock of the world.
 	placedAt map[cluster.AllocID]time.Time
 	// restored: the servers were restored, and may have lost ends of moves.
@@ -84,7 +86,7 @@ type finding struct {
 func New(o Options) *Judge {
 	return &Judge{
 		options: o, started: map[cluster.NodeID]int{}, trouble: map[cluster.NodeID]time.Time{}, lostAt: map[cluster.NodeID]time.Time{},
-		endedAt: map[cluster.AllocID]time.Time{}, untrue: map[cluster.AllocID]bool{}, placedAt: map[cluster.AllocID]time.Time{},
+		endedAt: map[cluster.AllocID]time.Time{}, untrue: map[cluster.AllocID]bool{}, wasLost: map[cluster.AllocID]bool{}, placedAt: map[cluster.AllocID]time.Time{},
 		streams: map[cluster.AllocID]*stream{}, reported: map[finding]bool{},
 	}
 }
@@ -127,6 +129,9 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	case *shims.ApplyPlan:
 		for _, place := range m.Plan.Places {
 			j.placedAt[place.ID] = now
+		}
+		for _, stop := range m.Plan.Stops {
+			j.wasLost[stop.Alloc] = j.wasLost[stop.Alloc] || stop.Lost
 		}
 	case *shims.NodeUpdateStatus:
 		j.Troubled(m.Node, now, false)
@@ -260,7 +265,7 @@ func (j *Judge) excused(now time.Time, s *statestore.Snapshot, row, source *clus
 	switch most := diskOf(row).SizeMB << 20; {
 	case most > 0 && from.Bytes > most:
 		return true
-	case !opinion.Reachable(s.Node(source.NodeID)) || source.ClientStatus == "lost" || source.ClientStatus == "unknown":
+	case j.wasLost[source.ID] || !opinion.Reachable(s.Node(source.NodeID)) || source.ClientStatus == "lost" || source.ClientStatus == "unknown":
 		return true
 	case j.untrue[source.ID] || j.untrue[row.ID] || !moves(source):
 		return true
