@@ -183,6 +183,8 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 		return endedReason(c, s, g, a)
 	case a.ClientTerminal() || a.Canary():
 		return ""
+	case s.Description == cluster.DescOriginalReturned && isBlocked(c.jobView, g, a):
+		return ""
 	case c.tally.groups[g.Name] <= g.Count:
 		return fmt.Sprintf("group %s has no surplus", g.Name)
 	case !a.Marked() && c.tally.groups[g.Name]-c.tally.marked[g.Name] <= g.Count:

@@ -46,6 +46,7 @@ func (p *planner) planCount(g *cluster.TaskGroup, allocs []*cluster.Allocation) 
 			p.sortSlot(g, s, a)
 		}
 	}
+	stopBlocked(p, g, s)
 	p.shedSurplus(g, s)
 	s.kept, s.outdated = replaceOutdated(p, g, allocs, s.kept, -s.lacking(g))
 	p.fill(g, s)

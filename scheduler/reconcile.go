@@ -42,6 +42,28 @@ func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left i
 	return surplus, waiting
 }
 
+// stopBlocked stops the replacements that would wait for ever: see [isBlocked]. A group that lacks allocations has
+// no surplus, so reconcile does not stop them.
+func stopBlocked(p *planner, g *cluster.TaskGroup, s *slots) {
+	s.kept = slices.DeleteFunc(s.kept, func(a *cluster.Allocation) bool {
+		blocked := isBlocked(p.jobView, g, a)
+		if blocked {
+			p.draft.stop(a, cluster.DescOriginalReturned)
+		}
+		return blocked
+	})
+}
+
+// isBlocked reports whether an allocation waits for the data of the one that it replaces, and that one runs again: the
+// data moves when it has ended.
+func isBlocked(v jobView, g *cluster.TaskGroup, a *cluster.Allocation) bool {
+	if !g.MovesData() || a.ClientStatus != cluster.ClientPending || v.view.ClusterVersion() < cluster.VersionOfData {
+		return false
+	}
+	original := v.view.Alloc(a.PreviousAllocation)
+	return original != nil && runs(v.view, original) && !original.Marked()
+}
+
 // keeps reports whether the allocation is one that runs or starts.
 func (s *slots) keeps(id cluster.AllocID) bool {
 	return slices.ContainsFunc(s.kept, func(a *cluster.Allocation) bool { return a.ID == id })

@@ -226,3 +226,31 @@ func TestAwayStatus(t *testing.T) {
 		})
 	}
 }
+
+// A node is back while its group has no room for all its allocations. Bug: the replacement of its allocation waited for
+// ever for the data of that allocation, which runs again, and held the room of another one.
+func TestReconcile_replacementWaitsForData(t *testing.T) {
+	t.Parallel()
+	for _, keepReplacement := range []bool{false, true} {
+		c := newCell(t)
+		c.node("n1")
+		c.node("n2", func(n *cluster.Node) { n.Resources.CPU = 200 })
+		job := c.job("web", cluster.JobService, 1, disconnect(func(d *cluster.DisconnectStrategy) { d.KeepReplacement = keepReplacement }), func(j *cluster.Job) {
+			j.TaskGroups[0].EphemeralDisk.Migrate = true
+		})
+		c.run()
+		away := c.wanted(job)[0].NodeID
+		c.status(away, cluster.NodeDisconnected)
+		c.settle()
+		c.edit(job, func(j *cluster.Job) { j.TaskGroups[0].Count = 50 })
+		c.settle()
+		c.status(away, cluster.NodeReady)
+		original := c.allocs(job, on(away))[0]
+		c.report(c.statusReport(original, cluster.ClientRunning))
+		c.settle()
+		for _, a := range c.wanted(job) {
+			must.NotEq(t, original.ID, a.PreviousAllocation)
+		}
+		must.Eq(t, cluster.DesiredRun, c.alloc(original.ID).DesiredStatus)
+	}
+}
