@@ -77,8 +77,8 @@ func (a *allocRunner) received() {
 	started := a.rec.Alloc.ClientStatus != cluster.ClientPending
 	message := "The client has received the task"
 	if started && !a.rec.Alloc.ServerTerminal() {
-		message = "The client has no record of the earlier start of the task, which starts again with an empty disk"
-		a.core.options.Logger.Warn("the client has no record of an allocation that has started before; it starts again with an empty disk", "alloc", a.id(), "status", a.rec.Alloc.ClientStatus)
+		message = "The client has no record of the earlier start of the task, which starts again with what is left of its disk"
+		a.core.options.Logger.Warn("the client has no record of an allocation that has started before; it starts again with what is left of its disk", "alloc", a.id(), "status", a.rec.Alloc.ClientStatus)
 	}
 	if started && a.rec.Alloc.JudgedHealthy() && !a.rec.Alloc.ServerTerminal() { // the verdict was for the earlier start
 		a.rec.History, a.rec.HealthyAt = verdict.History{Healthy: new(false), Falses: 1}, a.core.now.Wall

@@ -252,7 +252,8 @@ func (t *taskRunner) mustRestart() bool {
 }
 
 // announces reports whether the stop of a restart must wait: the servers must have the report that an allocation whose
-// health depends on checks is not healthy, so that no traffic comes from the beginning of the shutdown delay on. It waits for the shutdown delay at most.
+// health depends on checks is not healthy, so that no traffic comes from the beginning of the shutdown delay on. The stop
+// waits for the shutdown delay at most.
 func (s *taskStart) announces() bool {
 	a, c := s.t.alloc, s.t.core()
 	healthy := a.rec.Healthy != nil && *a.rec.Healthy // the end of this step changes it

@@ -130,7 +130,7 @@ func (r *reader) add(j *cluster.Job, a *cluster.Allocation) {
 	for task, s := range g.ServiceDefinitions() {
 		place++
 		if begin, _, _ := strings.Cut(s.Name, "$"); r.query.Name != "" && !strings.HasPrefix(r.query.Name, begin) {
-			continue // whatever its variables are
+			continue // no value of its variables gives the name
 		}
 		name, err := x.replace(task, s.Name)
 		named = named || name != s.Name // the facts of the node change such a name
