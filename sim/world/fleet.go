@@ -137,13 +137,15 @@ func (f *fleet) Report(reports []cluster.AllocReport, reply func(applied bool)) 
 }
 
 // applied wakes the clients that an entry concerns. For the clients' own entries, the answer to
-// the report wakes them, unless a move of data has ended.
+// the report wakes them, unless a move of data has ended or the entry creates a node.
 func (f *fleet) applied(a shims.Applied) {
 	if f.real != nil {
 		f.real.transfers.Changed()
 		f.real.moved(a)
 	}
-	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients {
+	m, registers := a.Message.(*shims.NodeRegister)
+	creates := registers && a.Before.Node(m.Node.ID) == nil // the node was deleted while its client registered it
+	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients && !creates {
 		return
 	}
 	setting.ChangedNodes(a, f.changed)
