@@ -80,6 +80,10 @@ const VersionOfPorts Version = 9
 // of the job that was decided before the stop does not start it again.
 const VersionOfStopIndex Version = 9
 
+// VersionOfLateMarks is the first cluster version in which a plan that gives up an allocation as lost is refused
+// if a drain has marked the allocation since, and the group then permits a replacement.
+const VersionOfLateMarks Version = 9
+
 // VersionOfLimits is the first cluster version with memory_max, with cores that a task has for itself,
 // and with max_run_duration.
 const VersionOfLimits Version = 9

@@ -68,6 +68,11 @@ func awaitsSlot(g *cluster.TaskGroup, a *cluster.Allocation) bool {
 	return g.Disconnect.NoReplace && !a.Marked() && a.NextAllocation == ""
 }
 
+// markFreesSlot reports whether an allocation would keep its slot without its mark. The group may be nil.
+func markFreesSlot(g *cluster.TaskGroup, a *cluster.Allocation) bool {
+	return g != nil && g.Disconnect.NoReplace && a.Marked() && a.NextAllocation == ""
+}
+
 // IsHeld reports whether the allocation keeps its slot until something confirms that it has ended. The
 // confirmation requires an evaluation of its job.
 func IsHeld(v View, a *cluster.Allocation) bool {

@@ -173,6 +173,21 @@ func (c *cell) mark(class cluster.MarkClass, allocs ...*cluster.Allocation) {
 	c.write(func(txn *statestore.Txn) error { return txn.ApplyMarks(c.now, marks, evals) })
 }
 
+// failEvals gives up the pending evaluations of a job with the trigger.
+func failEvals(c *cell, k cluster.JobKey, t cluster.EvalTrigger) {
+	c.write(func(txn *statestore.Txn) error {
+		var failed []*cluster.Evaluation
+		for e := range txn.State().WorkView().OpenEvals(k) {
+			if e.TriggeredBy == t {
+				e = e.Copy()
+				e.Status = cluster.EvalFailed
+				failed = append(failed, e)
+			}
+		}
+		return txn.UpsertEvals(failed)
+	})
+}
+
 // report applies clients' reports, with their evaluations.
 func (c *cell) report(reports ...cluster.AllocReport) {
 	if len(reports) == 0 {

@@ -33,6 +33,8 @@ type Refusal struct {
 //   - a stop of a lost allocation that may be replaced requires that no mark excludes a replacement
 //     by now, from the cluster version of volumes on: batch work that a deadline stops does not run
 //     again, also if its node dies in that moment;
+//   - a stop of a lost allocation that no other may replace requires that no mark permits a replacement by
+//     now, from [cluster.VersionOfLateMarks] on;
 //   - a stop of a surplus allocation requires that its group has a surplus, of which marked
 //     allocations go first;
 //   - a placement requires a ready and acceptable node with free resources and healthy drivers, a
@@ -169,6 +171,9 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 		return "its mark was withdrawn"
 	case s.Lost && s.Description == cluster.DescLost && isStopOnly(a) && c.view.ClusterVersion() >= cluster.VersionOfVolumes:
 		return "it was marked, and must not be replaced"
+	case s.Lost && s.Description == cluster.DescLost && markFreesSlot(g, a) && a.ModifyIndex > c.plan.SnapshotIndex &&
+		c.view.ClusterVersion() >= cluster.VersionOfLateMarks:
+		return "it was marked, and must be replaced"
 	case s.Lost && a.ClientTerminal():
 		return fmt.Sprintf("it is %s", a.ClientStatus)
 	case s.Lost && !isDead(node) && (g == nil || !c.isLost(g, a, node)):

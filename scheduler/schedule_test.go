@@ -380,6 +380,38 @@ func TestBatchLostInAPlanBeforeItsDeadline(t *testing.T) {
 	}
 }
 
+// A node dies, and the plan that gives up its allocation is in flight when a drain marks the allocation. No other
+// may replace the allocation while its end is unconfirmed, unless a drain moves it. Bug: the plan was applied
+// as it stood. If the evaluation of the mark then failed, nothing replaced the allocation, also after its end was
+// confirmed. Below the version a plan must have the same effect as on older servers.
+func TestServiceLostInAPlanBeforeItsMark(t *testing.T) {
+	for _, tc := range []struct {
+		version cluster.Version
+		refused []string
+		want    int
+	}{
+		{cluster.VersionOfLateMarks - 1, nil, 0},
+		{cluster.VersionOfLateMarks, []string{"it was marked, and must be replaced"}, 1},
+	} {
+		t.Run(fmt.Sprintf("cluster version %d", tc.version), func(t *testing.T) {
+			c := newCellOf(t, tc.version)
+			n1 := c.node("n1")
+			job := c.job("web", cluster.JobService, 1, disconnect(func(d *cluster.DisconnectStrategy) { d.NoReplace = true }))
+			c.run()
+			c.node("n2")
+			c.drain(n1)
+			a := c.wanted(job)[0]
+			c.status(n1, cluster.NodeDown)
+			plan := c.pending(job)
+			c.mark(cluster.MarkPaced, a)
+			failEvals(c, job, cluster.TriggerNodeDrain)
+			must.Eq(t, tc.refused, reasons(c.apply(plan)))
+			c.run()
+			must.Len(t, tc.want, c.wanted(job))
+		})
+	}
+}
+
 // A job that gives up an allocation whose mark excludes a replacement, on a node that died, owes it
 // no replacement: if the job grows again, its new allocation replaces no other.
 func TestBatchLostAsSurplus(t *testing.T) {
