@@ -179,18 +179,7 @@ type AssignedDevice struct {
 // Requests yields the group's requests for devices with the names of their tasks, in the order of
 // [AssignedDevices].
 func (g *TaskGroup) Requests() iter.Seq2[string, *DeviceRequest] {
-	return func(yield func(string, *DeviceRequest) bool) {
-		for _, t := range g.Tasks {
-			if t == nil {
-				continue
-			}
-			for i := range t.Devices {
-				if !yield(t.Name, &t.Devices[i]) {
-					return
-				}
-			}
-		}
-	}
+	return partsOf(g, nil, func(t *Task) []DeviceRequest { return t.Devices })
 }
 
 // DevicesInUse are the devices of one node that allocations have, by kind and id.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -225,4 +226,25 @@ func (g *TaskGroup) Copy() *TaskGroup {
 		c.Tasks[i] = t.Copy()
 	}
 	return &c
+}
+
+// partsOf yields what the group has itself, with an empty name, and then what its tasks have, with their names.
+func partsOf[T any](g *TaskGroup, own []T, of func(*Task) []T) iter.Seq2[string, *T] {
+	return func(yield func(string, *T) bool) {
+		for i := range own {
+			if !yield("", &own[i]) {
+				return
+			}
+		}
+		for _, t := range g.Tasks {
+			if t == nil {
+				continue
+			}
+			for i, parts := 0, of(t); i < len(parts); i++ {
+				if !yield(t.Name, &parts[i]) {
+					return
+				}
+			}
+		}
+	}
 }

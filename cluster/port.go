@@ -52,24 +52,8 @@ func VariableName(text string) string {
 
 // PortRequests yields the ports that the group requests, with the names of their tasks: first those of the
 // group itself, whose task is empty. It is the order of [AssignedPorts].
-func (g *TaskGroup) PortRequests() iter.Seq2[string, PortRequest] {
-	return func(yield func(string, PortRequest) bool) {
-		for _, r := range g.Ports {
-			if !yield("", r) {
-				return
-			}
-		}
-		for _, t := range g.Tasks {
-			if t == nil {
-				continue
-			}
-			for _, r := range t.Ports {
-				if !yield(t.Name, r) {
-					return
-				}
-			}
-		}
-	}
+func (g *TaskGroup) PortRequests() iter.Seq2[string, *PortRequest] {
+	return partsOf(g, g.Ports, func(t *Task) []PortRequest { return t.Ports })
 }
 
 // RequestsPorts reports whether the group or a task of it requests ports.
@@ -213,11 +197,23 @@ type PortRanges []PortRange
 
 // ParsePortRanges reads a text such as "22,80,8000-8010". Empty is none.
 func ParsePortRanges(text string) (all PortRanges, err error) {
+	if all, err = parseRanges(text, "port", "22 or 8000-8010", 1, MaxPort); err != nil {
+		return nil, err
+	}
+	if len(all) > MaxPortRanges {
+		return nil, fmt.Errorf("there are at most %d ranges of ports but found %d", MaxPortRanges, len(all))
+	}
+	slices.SortFunc(all, func(a, b PortRange) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
+	return all, nil
+}
+
+// parseRanges reads a list of numbers, and of ranges of them, within [least, most]. Empty is none.
+func parseRanges(text, noun, example string, least, most int) (all []PortRange, err error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
-		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		first, last, isRange := strings.Cut(part, "-")
 		if !isRange {
 			last = first
 		}
@@ -225,15 +221,11 @@ func ParsePortRanges(text string) (all PortRanges, err error) {
 		var errFirst, errLast error
 		r.First, errFirst = strconv.Atoi(strings.TrimSpace(first))
 		r.Last, errLast = strconv.Atoi(strings.TrimSpace(last))
-		if errFirst != nil || errLast != nil || r.First < 1 || r.Last < r.First || r.Last > MaxPort {
-			return nil, fmt.Errorf("%q must be a port or a range of ports within [1, %d], such as 22 or 8000-8010", CutText(part), MaxPort)
+		if errFirst != nil || errLast != nil || r.First < least || r.Last < r.First || r.Last > most {
+			return nil, fmt.Errorf("%q must be a %s or a range of %ss within [%d, %d], such as %s", CutText(part), noun, noun, least, most, example)
 		}
 		all = append(all, r)
 	}
-	if len(all) > MaxPortRanges {
-		return nil, fmt.Errorf("there are at most %d ranges of ports but found %d", MaxPortRanges, len(all))
-	}
-	slices.SortFunc(all, func(a, b PortRange) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
 	return all, nil
 }
 

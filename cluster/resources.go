@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -91,20 +90,12 @@ type Cores []int
 
 // ParseCores reads a list of the kernel, such as "0-3,8". Empty is none.
 func ParseCores(text string) (all Cores, err error) {
-	if strings.TrimSpace(text) == "" {
-		return nil, nil
+	ranges, err := parseRanges(text, "core", "0 or 2-3", 0, maxCore)
+	if err != nil {
+		return nil, err
 	}
-	for part := range strings.SplitSeq(text, ",") {
-		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		if !isRange {
-			last = first
-		}
-		from, errFrom := strconv.Atoi(first)
-		to, errTo := strconv.Atoi(last)
-		if errFrom != nil || errTo != nil || from < 0 || to < from || to > maxCore {
-			return nil, fmt.Errorf("%q must be a core or a range of cores within [0, %d], such as 0 or 2-3", CutText(part), maxCore)
-		}
-		for core := from; core <= to; core++ {
+	for _, r := range ranges {
+		for core := r.First; core <= r.Last; core++ {
 			all = append(all, core)
 		}
 		if len(all) > MaxCores {

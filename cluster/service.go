@@ -19,6 +19,8 @@ const (
 	MaxServiceTags = 100
 	// MaxServiceNameBytes bounds the name of a service.
 	MaxServiceNameBytes = 63
+	// MaxHostNameBytes bounds the address of a service or of a check, as DNS bounds the name of a host.
+	MaxHostNameBytes = 253
 )
 
 // Service is an entry of the catalogue. An instance of it is listed for each allocation that runs, is not
@@ -47,23 +49,7 @@ func (s *Service) Decides(g *TaskGroup) bool {
 // ServiceDefinitions yields the services of the group, with the names of their tasks: first those of the group itself,
 // whose task is empty.
 func (g *TaskGroup) ServiceDefinitions() iter.Seq2[string, *Service] {
-	return func(yield func(string, *Service) bool) {
-		for i := range g.Services {
-			if !yield("", &g.Services[i]) {
-				return
-			}
-		}
-		for _, t := range g.Tasks {
-			if t == nil {
-				continue
-			}
-			for i := range t.Services {
-				if !yield(t.Name, &t.Services[i]) {
-					return
-				}
-			}
-		}
-	}
+	return partsOf(g, g.Services, func(t *Task) []Service { return t.Services })
 }
 
 // HasServices reports whether the group or a task of it has services.
@@ -175,16 +161,20 @@ func (g *TaskGroup) validateServices(t JobType) error {
 		if task != "" && s.TaskName != "" && s.TaskName != task {
 			wrong = append(wrong, fmt.Errorf("the service of a task cannot belong to task %q", CutText(s.TaskName)))
 		}
+		if endsEarly(g, task) { // its instance would be listed as long as the allocation runs
+			wrong = append(wrong, errors.New("the task does not run as long as its allocation, so it can have no service"))
+		}
 		id := [3]string{task, s.Name, s.PortLabel}
 		if ids[id] {
 			wrong = append(wrong, errors.New("it is defined twice with the same port"))
 		}
 		ids[id] = true
-		if s.Address != "" && CheckID(s.Address) != nil {
-			wrong = append(wrong, fmt.Errorf("invalid address: %w", CheckID(s.Address)))
-		}
+		wrong = append(wrong, checkAddress("address", s.Address))
 		if len(s.Tags) > MaxServiceTags {
 			wrong = append(wrong, fmt.Errorf("it has at most %d tags but found %d", MaxServiceTags, len(s.Tags)))
+		}
+		if i := slices.IndexFunc(s.Tags, func(tag string) bool { return strings.ContainsFunc(tag, isControl) }); i >= 0 {
+			wrong = append(wrong, fmt.Errorf("the tag %q contains a control character", CutText(s.Tags[i])))
 		}
 		if len(s.Checks) > 0 && t.ToCompletion() {
 			wrong = append(wrong, fmt.Errorf("checks are for service and system jobs, and the job has type %q", t))
@@ -231,6 +221,32 @@ func ValidServiceName(name string) bool {
 	return name != "" && len(name) <= MaxServiceNameBytes && name == strings.Trim(name, "-") && !strings.ContainsFunc(name, outside)
 }
 
+// checkAddress checks an address without variables. One with variables is checked when they have values.
+func checkAddress(what, address string) error {
+	switch {
+	case address == "":
+		return nil
+	case CheckID(address) != nil:
+		return fmt.Errorf("invalid %s: %w", what, CheckID(address))
+	case !strings.Contains(address, "${") && !ValidAddress(address):
+		return fmt.Errorf("invalid %s: %q is neither an IP address nor the name of a host; a port belongs to port", what, CutText(address))
+	}
+	return nil
+}
+
+// ValidAddress reports whether an instance of a service can have the address: an IP address, or the name of a host. An
+// FSM calls it, so it reads no IP address as the library of one version of Go does. Two colons are of an IPv6 address.
+func ValidAddress(address string) bool {
+	others := "-._"
+	if strings.Count(address, ":") > 1 {
+		others = ".:%"
+	}
+	outside := func(r rune) bool {
+		return !strings.ContainsRune(others, r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}
+	return len(address) <= MaxHostNameBytes && strings.Trim(address, others) != "" && !strings.ContainsFunc(address, outside)
+}
+
 // checkPortLabel checks the label of a port that the group, or the task, has, or a number.
 // See [AssignedPorts.ServicePort].
 func checkPortLabel(g *TaskGroup, task, label string) error {
@@ -256,4 +272,9 @@ func checkTaskName(g *TaskGroup, name string) error {
 		return nil
 	}
 	return fmt.Errorf("the group has no task %q", CutText(name))
+}
+
+// endsEarly reports whether the group has the task, and it ends before its allocation or begins after the others.
+func endsEarly(g *TaskGroup, name string) bool {
+	return slices.ContainsFunc(g.Tasks, func(t *Task) bool { return t != nil && t.Name == name && !t.Main() && !t.Sidecar() })
 }

@@ -142,22 +142,20 @@ func (c *ServiceCheck) validate(g *TaskGroup, owner string, s *Service) error {
 	default:
 		fail("invalid on_update: %q", CutText(string(c.OnUpdate)))
 	}
-	if c.Address != "" && CheckID(c.Address) != nil {
-		fail("invalid address: %w", CheckID(c.Address))
-	}
+	errs = append(errs, checkAddress("address", c.Address), checkAddress("tls_server_name", c.ServerName))
 	if strings.ContainsFunc(c.Method, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) {
 		fail("invalid method: %q", CutText(c.Method))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		if CheckID(name) != nil || slices.ContainsFunc(c.Headers[name], func(value string) bool { return strings.ContainsAny(value, "\r\n\x00") }) {
-			fail("invalid header: %q", CutText(name))
+		if !validHeaderName(name) {
+			fail("invalid name of a header: %q", CutText(name))
+		}
+		if slices.ContainsFunc(c.Headers[name], hasControl) {
+			fail("a value of the header %q contains a control character", CutText(name))
 		}
 	}
-	if name := g.CheckTask(owner, s, c); name != "" {
-		i := slices.IndexFunc(g.Tasks, func(t *Task) bool { return t != nil && t.Name == name })
-		if i >= 0 && !g.Tasks[i].Main() && !g.Tasks[i].Sidecar() {
-			fail("a check needs a task that runs as long as its allocation, and task %q does not", CutText(name))
-		}
+	if name := g.CheckTask(owner, s, c); endsEarly(g, name) {
+		fail("a check needs a task that runs as long as its allocation, and task %q does not", CutText(name))
 	}
 	hasPort := s.PortLabel != "" || c.PortLabel != ""
 	switch c.Type {
@@ -170,6 +168,8 @@ func (c *ServiceCheck) validate(g *TaskGroup, owner string, s *Service) error {
 		}
 		if strings.ContainsFunc(c.Path, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 			fail("the path has a space or a control character: %q", CutText(c.Path))
+		} else if !strings.Contains(c.Path, "${") && !validPath(c.Path) {
+			fail("no request can have the path %q: write %%25 for %% and %%23 for #", CutText(c.Path))
 		}
 	case CheckTCP:
 		if !hasPort {
@@ -178,6 +178,9 @@ func (c *ServiceCheck) validate(g *TaskGroup, owner string, s *Service) error {
 	case CheckScript:
 		if c.Command == "" {
 			fail("a check of type script needs a command")
+		}
+		if strings.Contains(c.Command, "\x00") || slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, "\x00") }) {
+			fail("the command or one of its args contains a NUL")
 		}
 		if g.CheckTask(owner, s, c) == "" {
 			fail("a check of type script needs a task, because the group has several")
@@ -189,4 +192,26 @@ func (c *ServiceCheck) validate(g *TaskGroup, owner string, s *Service) error {
 		fail("check_restart needs a limit of at least 1 and a grace of at least 0 but found %d and %s", r.Limit, r.Grace)
 	}
 	return errors.Join(errs...)
+}
+
+// validHeaderName reports whether a request can have a header with the name, which may contain a variable.
+func validHeaderName(name string) bool {
+	outside := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }
+	return CheckID(name) == nil && (strings.Contains(name, "${") || !strings.ContainsFunc(name, outside))
+}
+
+// hasControl reports whether a value of a header contains a control character other than a tab.
+func hasControl(value string) bool {
+	return strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// validPath reports whether a request sends the whole path: it has no fragment, and each % begins an escape.
+func validPath(path string) bool {
+	isHex := func(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
+	for i := range len(path) {
+		if path[i] == '#' || path[i] == '%' && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2])) {
+			return false
+		}
+	}
+	return true
 }

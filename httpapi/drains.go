@@ -129,6 +129,7 @@ func explain(q *request, w *wire.NodeDrain, n *cluster.Node, s State) error {
 		}
 		w.Allocs = wire.NewDrainAllocs(n.ID, report.Allocs)
 		addShortageLines(s, w.Allocs)
+		addUnhealthy(s, w.Allocs)
 		addWaits(s, w.Allocs)
 		return nil
 	case q.params.stale && errors.Is(err, rules.ErrNotEnabled):
@@ -159,6 +160,17 @@ func addShortageLines(s State, left []wire.DrainAlloc) {
 		}
 		if line := shortage.Line(found, a.TaskGroup); line != "" {
 			a.Cause += ": " + line
+		}
+	}
+}
+
+// addUnhealthy adds to the causes that name an unhealthy allocation what its client reports of it.
+func addUnhealthy(s State, left []wire.DrainAlloc) {
+	for i := range left {
+		if c := left[i].Culprit; c != nil && c.State == rules.CulpritUnhealthy.String() {
+			if why := unhealthyBecause(s.Alloc(cluster.AllocID(c.AllocID))); why != "" {
+				left[i].Cause += ": " + why
+			}
 		}
 	}
 }

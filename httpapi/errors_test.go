@@ -119,7 +119,7 @@ func TestErrors(t *testing.T) {
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","ParameterizedJob":{}}}`, 400, "job: parameterized is not supported: the servers dispatch no jobs"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Multiregion":{}}}`, 400, "job: multiregion is not supported: a job has one region"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x"}}`, 400, "Missing job task groups"},
-		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","TaskGroups":[null]}}`, 400, "Task group 0 is missing"},
+		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","TaskGroups":[null]}}`, 400, "group: element 0 is null: give it a value, or leave it out"},
 		{"PUT", "/v1/jobs", `{"Job":{"ID":"x","Type":"batch","TaskGroups":[{"Name":"g","Migrate":{},"Tasks":[{"Name":"t"}]}]}}`, 400, `Task group "g": Job type "batch" does not allow migrate block`},
 		{"PUT", "/v1/job/web", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "Job ID does not match"},
 		{"PUT", "/v1/jobs?namespace=*", `{"Job":{"ID":"x","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t"}]}]}}`, 400, "a job needs one namespace"},

@@ -141,7 +141,8 @@ func TestJob_placesOfMistakes(t *testing.T) {
 		third(`"Leader":"yes"`):                                                                             "Job.TaskGroups[2].Tasks[0].Leader is a string; it must be true or false",
 		third(`"Env":["a"]`):                                                                                "Job.TaskGroups[2].Tasks[0].Env is a list; it must be an object",
 		third(`"Env":{"PORT":80}`):                                                                          "Job.TaskGroups[2].Tasks[0].Env.PORT is a number; it must be a string",
-		third(`"Name":true`):                                                                                "Job.TaskGroups[2].Tasks[0].Name is true or false; it must be a string",
+		third(`"User":true`):                                                                                "Job.TaskGroups[2].Tasks[0].User is true or false; it must be a string",
+		third(`"Name":"web"`):                                                                               "Job.TaskGroups[2].Tasks[0].Name is in the request body twice",
 		third(`"VolumeMounts":{}`):                                                                          "Job.TaskGroups[2].Tasks[0].VolumeMounts is an object; it must be a list",
 		third(`"Driver":mock`):                                                                              "Job.TaskGroups[2].Tasks[0].Driver: the request body is not JSON at byte 87: invalid character 'm' looking for beginning of value",
 		`{"Job":[]}`:                                                                                        "Job is a list; it must be an object",
@@ -214,7 +215,7 @@ func largest() map[string]string {
 		"escapes": jobBody("", "", `"Env":{`+strings.Join(values, ",")+`},`),
 		"constraints": jobBody(`"Datacenters":`+repeated(100, `"dc1"`)+`,"Constraints":`+repeated(100, `{"LTarget":"${attr.a}","Operand":"!=","RTarget":"`+strings.Repeat("x", 1024)+`"}`)+`,`,
 			"", ""),
-		"odd": jobBody("", "", `"Config":{"n":1e999,"d":1,"d":{"x":2},"u":"`+"\xff"+`\ud800","z":[-0.0,123456789012345678901234567890]},"Env":{"a":"`+"\xff"+`"},`),
+		"odd": jobBody("", "", `"Config":{"n":1e999,"d":{"x":2},"u":"`+"\xff"+`\ud800","z":[-0.0,123456789012345678901234567890]},"Env":{"a":"`+"\xff"+`"},`),
 	}
 }
 

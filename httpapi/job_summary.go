@@ -284,7 +284,7 @@ func delays(s State, j *cluster.Job) map[string]wire.GroupRescheduled {
 }
 
 // rollouts returns the rollouts of the job that have not ended, or nil.
-func rollouts(q *request, j *cluster.Job) map[string]wire.GroupRollout {
+func rollouts(q *request, s State, j *cluster.Job) map[string]wire.GroupRollout {
 	if q.backend.Planner == nil {
 		return nil
 	}
@@ -293,10 +293,32 @@ func rollouts(q *request, j *cluster.Job) map[string]wire.GroupRollout {
 		if groups == nil {
 			groups = make(map[string]wire.GroupRollout)
 		}
-		groups[r.Group] = wire.GroupRollout{Outdated: r.Outdated, UnhealthyAllocID: string(r.Unhealthy), Why: r.Why}
+		groups[r.Group] = wire.GroupRollout{
+			Outdated: r.Outdated, UnhealthyAllocID: string(r.Unhealthy), UnhealthyBecause: unhealthyBecause(s.Alloc(r.Unhealthy)), Why: r.Why,
+		}
 	}
 	return groups
 }
+
+// unhealthyBecause returns what the client last reported of an allocation that it judges unhealthy, such as a failing check
+// with its output. It is empty for any other allocation.
+func unhealthyBecause(a *cluster.Allocation) (message string) {
+	if a == nil || a.TaskStates == nil || !a.HasVerdict() || a.JudgedHealthy() {
+		return ""
+	}
+	var at time.Time
+	for _, t := range a.TaskStates.Tasks {
+		for _, e := range t.Events {
+			if e.Type == unhealthyEvent && !e.Time.Before(at) {
+				message, at = e.Message, e.Time
+			}
+		}
+	}
+	return message
+}
+
+// unhealthyEvent is the type of the event with which a client explains the verdict.
+const unhealthyEvent = "Alloc Unhealthy"
 
 // lastFailure returns the newest event that describes how a failed task of the allocation failed. If the client
 // has reported none, the task is empty, and the message is the description of the allocation by its client.

@@ -88,7 +88,7 @@ func readJobSummary(q *request) error {
 		sum := summarize(s, j)
 		return found{index: sum.index, rows: sum.rows, body: func() (any, error) {
 			w := sum.summary()
-			w.GivenUp, w.Rollouts, w.ControllerCalls = givenUp(q, s, j), rollouts(q, j), controllerCalls(q, ofJob(j))
+			w.GivenUp, w.Rollouts, w.ControllerCalls = givenUp(q, s, j), rollouts(q, s, j), controllerCalls(q, ofJob(j))
 			w.Rescheduled = delays(s, j)
 			return w, nil
 		}}

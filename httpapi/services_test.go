@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,9 +99,9 @@ func TestServices_endWithTheStop(t *testing.T) {
 		loses(3)
 
 		w.must(&shims.JobDeregister{Job: job.Key()})
-		must.True(t, r.waits())
-		w.plan([]cluster.PlanStop{{Alloc: allocID(4), Description: cluster.DescNotNeeded}})
-		loses(4)
+		must.False(t, r.waits(), must.Sprint("the stop of the job, before the plan that stops the allocation"))
+		must.Eq(t, w.Index, r.answer.index(t))
+		must.Eq(t, "[]", r.answer.body)
 	})
 }
 
@@ -332,19 +333,67 @@ func TestReferenceClient_ServicesOfAJob(t *testing.T) {
 	must.StrNotContains(t, string(result.Of(json.Marshal(shown)).OK(t)), "secret")
 }
 
-// A registration warns of a service that no node can list.
+// A registration warns of a service that no node can list, and of a check that fails on each node.
+//
+// Bug: variables of checks had no warning.
 func TestServices_warnings(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)
+	check := func(c api.ServiceCheck) []api.ServiceCheck {
+		c.Interval, c.Timeout = time.Second, time.Second
+		return []api.ServiceCheck{c}
+	}
 	j := newJob(1, 100)
 	j.TaskGroups[0].Services = []*api.Service{
 		{Name: "web-${NOMAD_ALLOC_INDEX}-${node.datacenter}", Provider: "nomad", Tags: []string{"${NOMAD_META_none}"}},
 		{Name: "web-${node.unique.id}", Provider: "nomad", Address: "${attr.os.name}"},
 		{Name: "${BASE}", Provider: "nomad"},
 		{Name: "dots-${attr.nomad.version}", Provider: "nomad"},
+		{Name: "words", Provider: "nomad", Address: "${attr.os.name} ${NOMAD_JOB_ID}"},
+		{Name: "http", Provider: "nomad", PortLabel: "80", Checks: check(api.ServiceCheck{
+			Type: "http", Path: "/${NOMAD_META_none}", Header: map[string][]string{"X-${attr.none}": {"${meta.none}"}}, Body: "${NOMAD_TASK_DIR}${env.OWN}",
+		})},
+		{Name: "tcp", Provider: "nomad", PortLabel: "80", Address: "${attr.os.nmae}", Checks: check(api.ServiceCheck{Type: "tcp", Name: "of ${NOMAD_JOB_ID}"})},
+		{Name: "open", Provider: "nomad", Checks: check(api.ServiceCheck{Type: "script", Command: "/bin/true", Args: []string{"a", "${NOMAD_JOB_ID"}})},
+		{Name: "script-${NOMAD_JOB_ID}", Provider: "nomad", Checks: check(api.ServiceCheck{Type: "script", Command: "${NOMAD_TASK_DIR}/a", Args: []string{"$${none}", "${NOMAD_TASK_NMAE}"}})},
 	}
+	j.TaskGroups[0].Tasks[0].Env = map[string]string{"OWN": "1"}
 	answer := result.Read(w.client().Jobs().Register(j, nil)).OK(t)
-	must.Eq(t, `group "web": service "web-${NOMAD_ALLOC_INDEX}-${node.datacenter}": "${NOMAD_META_none}": there is no variable ${NOMAD_META_none}, so the tag stays as it is
+	must.Eq(t, strings.Split(`group "web": service "http": check "service: \"http\" check": no node has the variable ${NOMAD_META_none} now, so the check always fails
+group "web": service "http": check "service: \"http\" check": no node has the variable ${attr.none} now, so the check always fails
+group "web": service "http": check "service: \"http\" check": no node has the variable ${meta.none} now, so the check always fails
+group "web": service "tcp": check "of ${NOMAD_JOB_ID}": no node has the variable ${attr.os.nmae} now, so the check always fails
+group "web": service "tcp": check "of ${NOMAD_JOB_ID}": ${NOMAD_JOB_ID} stays as it is: variables in the name of a check are not replaced
+group "web": service "open": check "service: \"open\" check": a variable in "${NOMAD_JOB_ID" has no closing brace, so the check always fails
+group "web": service "script-${NOMAD_JOB_ID}": check "service: \"script-${NOMAD_JOB_ID}\" check": no node has the variable ${NOMAD_TASK_NMAE} now, so the check always fails
+group "web": service "web-${NOMAD_ALLOC_INDEX}-${node.datacenter}": "${NOMAD_META_none}": there is no variable ${NOMAD_META_none}, so the tag stays as it is
 group "web": service "${BASE}": "${BASE}": there is no variable ${BASE}, so no node lists the service
-group "web": service "dots-${attr.nomad.version}": "dots-${attr.nomad.version}": the catalogue lists no service with the name "dots-2.0.6", because a name has 1 to 63 letters, digits and hyphens`, answer.Warnings)
+group "web": service "dots-${attr.nomad.version}": "dots-${attr.nomad.version}": the catalogue lists no service with the name "dots-2.0.6", because a name has 1 to 63 letters, digits and hyphens
+group "web": service "words": "${attr.os.name} ${NOMAD_JOB_ID}": the catalogue lists no service with the address "debian web", because it is neither an IP address nor the name of a host
+group "web": service "tcp": "${attr.os.nmae}": there is no variable ${attr.os.nmae}, so no node lists the service`, "\n"), strings.Split(answer.Warnings, "\n"))
+
+	j.TaskGroups[0].Services = j.TaskGroups[0].Services[5:6]
+	j.TaskGroups[0].Services[0].Checks[0].Header, j.TaskGroups[0].Services[0].Checks[0].Path = nil, "/"
+	j.TaskGroups[0].AddTask(api.NewTask("beside", "mock"))
+	answer = result.Read(w.client().Jobs().Register(j, nil)).OK(t)
+	must.StrContains(t, answer.Warnings, "no node has the variable ${NOMAD_TASK_DIR} now", must.Sprint("the check belongs to no task"))
+	must.StrContains(t, answer.Warnings, "no node has the variable ${env.OWN} now")
+}
+
+// Texts that no service can have are refused. Bug: a service without checks had any on_update, and any text as address.
+func TestServices_wrongTexts(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	for text, s := range map[string]*api.Service{
+		`Service "web": invalid on_update: "sometimes"`:                          {OnUpdate: "sometimes"},
+		`Service "web": invalid address: "a b" is neither an IP address`:         {Address: "a b"},
+		`service "web".address_mode "alloc" is not supported: a service has the`: {AddressMode: "alloc"},
+		`Service "web": the tag "a\nb" contains a control character`:             {Tags: []string{"a\nb"}},
+	} {
+		j := newJob(1, 100)
+		s.Name, s.Provider = "web", "nomad"
+		j.TaskGroups[0].Services = []*api.Service{s}
+		_, _, err := w.client().Jobs().Register(j, nil)
+		must.ErrorContains(t, err, text)
+	}
 }

@@ -73,6 +73,12 @@ func TestReferenceClient_unknownNames(t *testing.T) {
 		}
 	}
 
+	broken := newJob(1, 100)
+	broken.TaskGroups[0].Tasks[0].Env = map[string]string{"OS": known + "${attr.os"}
+	broken.TaskGroups[0].Tasks[0].Constrain(api.NewConstraint(known, "is_set", "debian"))
+	must.EqOp(t, `group "web": task "main": constraint "${attr.os.name} is_set": its right side "debian" has no effect
+group "web": a variable in "${attr.os.name}${attr.os" has no closing brace, so no node can run its tasks`, result.Read(jobs.Validate(broken, nil)).OK(t).Warnings)
+
 	job := gpuJob(1)
 	must.EqOp(t, "", result.Read(jobs.Validate(job, nil)).OK(t).Warnings)
 	device := job.TaskGroups[0].Tasks[0].Resources.Devices[0]

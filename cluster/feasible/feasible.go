@@ -34,8 +34,9 @@ func Of(j *cluster.Job) *Job {
 func (j *Job) Group(g *cluster.TaskGroup) *Demands {
 	d := j.groups[g]
 	if d == nil {
+		names, _ := Variables(j.job, g)
 		d = &Demands{
-			constraints: append(slices.Clip(j.shared), read(g.Constraints)...), variables: Variables(j.job, g),
+			constraints: append(slices.Clip(j.shared), read(g.Constraints)...), variables: names,
 			client: ClientOf(g), devices: devicesOf(g), group: g,
 		}
 		for _, t := range g.Tasks {

@@ -1,6 +1,7 @@
 package feasible
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -12,16 +13,17 @@ import (
 
 // Variables returns, sorted, the names of the variables that the tasks of a group need from their node: the
 // client does not start a task with a variable that does not exist. They include names that exist on no
-// node. A task with devices may name variables that only the plugins of the devices have.
-func Variables(j *cluster.Job, g *cluster.TaskGroup) []string {
+// node. A task with devices may name variables that only the plugins of the devices have. Broken is a text with a
+// variable that has no end, or empty: its task starts on no node.
+func Variables(j *cluster.Job, g *cluster.TaskGroup) (names []string, broken string) {
 	needed := map[string]bool{}
 	for _, t := range g.Tasks {
 		if t == nil {
 			continue
 		}
 		of := taskTexts{job: j, group: g, task: t, needed: needed}
-		for _, value := range t.Env { //lint:order the result is sorted
-			of.add(value, nil)
+		for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+			of.add(t.Env[name], nil)
 		}
 		of.add(t.User, t.Env)
 		if strings.Contains(string(t.Config), "${") {
@@ -30,16 +32,53 @@ func Variables(j *cluster.Job, g *cluster.TaskGroup) []string {
 				of.addAll(config)
 			}
 		}
+		broken = cmp.Or(broken, of.broken)
 	}
-	return slices.Sorted(maps.Keys(needed))
+	return slices.Sorted(maps.Keys(needed)), broken
+}
+
+// CheckVariables returns, sorted, the names of the variables that a check needs from its node: the check fails without
+// one of them. Broken is the first of its texts that has a variable without an end, or empty: with it the check always
+// fails. Owner is the task of [cluster.TaskGroup.ServiceDefinitions].
+func CheckVariables(j *cluster.Job, g *cluster.TaskGroup, owner string, s *cluster.Service, c *cluster.ServiceCheck) (names []string, broken string) {
+	of := taskTexts{job: j, group: g, needed: map[string]bool{}}
+	env := map[string]string(nil)
+	for _, t := range g.Tasks {
+		if t != nil && t.Name == g.CheckTask(owner, s, c) {
+			of.task, env = t, t.Env
+		}
+	}
+	for _, text := range checkTexts(s, c) {
+		of.add(text, env)
+	}
+	return slices.Sorted(maps.Keys(of.needed)), of.broken
+}
+
+// checkTexts are the texts of a check whose variables the client replaces.
+func checkTexts(s *cluster.Service, c *cluster.ServiceCheck) []string {
+	switch c.Type {
+	case cluster.CheckScript:
+		return append([]string{c.Command}, c.Args...)
+	case cluster.CheckHTTP:
+		texts := []string{cmp.Or(c.Address, s.Address), c.Path, c.Body, c.ServerName}
+		for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+			texts = append(append(texts, name), c.Headers[name]...)
+		}
+		return texts
+	default:
+		return []string{cmp.Or(c.Address, s.Address)}
+	}
 }
 
 // taskTexts reads the texts of one task.
 type taskTexts struct {
-	job    *cluster.Job
-	group  *cluster.TaskGroup
+	job   *cluster.Job
+	group *cluster.TaskGroup
+	// task is nil for a check of a group that belongs to no task.
 	task   *cluster.Task
 	needed map[string]bool
+	// broken is the first text with a variable that has no end.
+	broken string
 }
 
 // addAll adds the variables in the strings and keys of a JSON value.
@@ -52,15 +91,21 @@ func (t *taskTexts) addAll(value any) {
 			t.addAll(element)
 		}
 	case map[string]any:
-		for key, element := range v { //lint:order the result is sorted
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			t.add(key, t.task.Env)
-			t.addAll(element)
+			t.addAll(v[key])
 		}
 	}
 }
 
 // add adds the variables in a text that may name variables of the job's environment.
 func (t *taskTexts) add(text string, env map[string]string) {
+	if !strings.Contains(text, "${") {
+		return
+	}
+	if t.broken == "" && variables.Broken(text) {
+		t.broken = text
+	}
 	for _, name := range variables.Names(text) {
 		ofTask := strings.TrimPrefix(name, "env.")
 		_, ofJob := env[ofTask]
@@ -68,7 +113,7 @@ func (t *taskTexts) add(text string, env map[string]string) {
 		case ofJob, name == "node.region", variables.OfTask(t.job, t.group, t.task, ofTask):
 		case ofTask == "NOMAD_PARENT_CGROUP":
 			t.needed["attr."+variables.ParentCgroup] = true
-		case len(t.task.Devices) > 0 && !strings.Contains(ofTask, "."):
+		case t.task != nil && len(t.task.Devices) > 0 && !strings.Contains(ofTask, "."):
 		default:
 			t.needed[name] = true
 		}

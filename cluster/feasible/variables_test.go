@@ -62,7 +62,7 @@ func TestVariables_ofPorts(t *testing.T) {
 	group := &cluster.TaskGroup{Ports: []cluster.PortRequest{{Label: "http"}}, Tasks: []*cluster.Task{web, side}}
 	web.Ports, side.Ports = []cluster.PortRequest{{Label: "own-1"}}, []cluster.PortRequest{{Label: "admin"}}
 	job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{group}}
-	must.Eq(t, []string{"NOMAD_HOST_PORT_web_1_own_1", "NOMAD_PORT_http2", "NOMAD_PORT_own_1"}, feasible.Variables(job, group))
+	must.Eq(t, []string{"NOMAD_HOST_PORT_web_1_own_1", "NOMAD_PORT_http2", "NOMAD_PORT_own_1"}, needed(job, group))
 }
 
 // A config may name the job's environment, the environment itself may not. Only the plugin of a device has the
@@ -71,10 +71,15 @@ func TestVariables_ofTheTask(t *testing.T) {
 	t.Parallel()
 	task := &cluster.Task{Env: map[string]string{"PORT": "80", "A": "${PORT}"}, User: "${PORT}", Config: json.RawMessage(`{"${PORT}": "${env[\"PORT\"]} ${GPU}"}`)}
 	job := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Tasks: []*cluster.Task{task, nil}}}}
-	must.Eq(t, []string{"GPU", "PORT"}, feasible.Variables(job, job.TaskGroups[0]))
+	must.Eq(t, []string{"GPU", "PORT"}, needed(job, job.TaskGroups[0]))
 	task.Devices = []cluster.DeviceRequest{{Name: "gpu"}}
 	delete(task.Env, "A")
-	must.SliceEmpty(t, feasible.Variables(job, job.TaskGroups[0]))
+	must.SliceEmpty(t, needed(job, job.TaskGroups[0]))
 	task.Env["A"] = "${node.none}"
-	must.Eq(t, []string{"node.none"}, feasible.Variables(job, job.TaskGroups[0]))
+	must.Eq(t, []string{"node.none"}, needed(job, job.TaskGroups[0]))
+}
+
+func needed(j *cluster.Job, g *cluster.TaskGroup) []string {
+	names, _ := feasible.Variables(j, g)
+	return names
 }

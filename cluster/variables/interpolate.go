@@ -73,3 +73,9 @@ func Names(text string) (names []string) {
 	})
 	return names
 }
+
+// Broken reports whether a variable in a text has no closing brace.
+func Broken(text string) bool {
+	_, err := Interpolate(text, func(string) (string, bool) { return "", true })
+	return err != nil
+}

@@ -11,11 +11,18 @@ import (
 const ParentCgroup = "unique.cgroup.parent"
 
 // OfTask reports whether the client sets a variable in the environment of a task, beside the variables of the
-// job and of devices, and beside NOMAD_PARENT_CGROUP.
+// job and of devices, and beside NOMAD_PARENT_CGROUP. Without a task it reports whether the client sets it for the checks
+// of the group that belong to no task.
 func OfTask(j *cluster.Job, g *cluster.TaskGroup, t *cluster.Task, name string) bool {
+	ofTask := t != nil
+	if !ofTask {
+		t = &cluster.Task{}
+	}
 	switch name {
-	case "NOMAD_ALLOC_DIR", "NOMAD_TASK_DIR", "NOMAD_SECRETS_DIR", "NOMAD_ALLOC_ID", "NOMAD_SHORT_ALLOC_ID", "NOMAD_ALLOC_NAME", "NOMAD_ALLOC_INDEX",
-		"NOMAD_TASK_NAME", "NOMAD_GROUP_NAME", "NOMAD_JOB_ID", "NOMAD_JOB_NAME", "NOMAD_NAMESPACE", "NOMAD_DC", "NOMAD_REGION":
+	case "NOMAD_ALLOC_DIR", "NOMAD_TASK_DIR", "NOMAD_SECRETS_DIR", "NOMAD_TASK_NAME":
+		return ofTask
+	case "NOMAD_ALLOC_ID", "NOMAD_SHORT_ALLOC_ID", "NOMAD_ALLOC_NAME", "NOMAD_ALLOC_INDEX",
+		"NOMAD_GROUP_NAME", "NOMAD_JOB_ID", "NOMAD_JOB_NAME", "NOMAD_NAMESPACE", "NOMAD_DC", "NOMAD_REGION":
 		return true
 	case "NOMAD_CPU_LIMIT":
 		return t.Resources.CPU > 0

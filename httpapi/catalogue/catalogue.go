@@ -1,5 +1,6 @@
 // Package catalogue derives the instances of services from the rows of allocations. No row of its own exists, and no
-// client registers anything: the entry that stops an allocation removes its instances. Begin with [Read].
+// client registers anything: the entry that stops an allocation, its job or its group removes its instances. Begin with
+// [Read].
 package catalogue
 
 import (
@@ -161,7 +162,9 @@ func (r *reader) add(j *cluster.Job, a *cluster.Allocation) {
 func listed(j *cluster.Job, a *cluster.Allocation, s *cluster.Service, n *cluster.Node) bool {
 	g := j.Group(a.TaskGroup)
 	switch {
-	case n == nil, n.Status == cluster.NodeDown, n.Status == cluster.NodeDisconnected && (g == nil || g.Disconnect.LostAfter == 0):
+	case j.Stopped(), g == nil:
+		return false // the job no longer wants it, and the next plan stops it
+	case n == nil, n.Status == cluster.NodeDown, n.Status == cluster.NodeDisconnected && g.Disconnect.LostAfter == 0:
 		return false // its end is a matter of the next plan
 	case a.ClientStatus != cluster.ClientRunning && a.ClientStatus != cluster.ClientUnknown:
 		return false
@@ -192,7 +195,7 @@ func (x *texts) instance(task string, s *cluster.Service, name string) (i Instan
 	}
 	if s.Address != "" {
 		address, err := x.replace(task, s.Address)
-		if err != nil {
+		if err != nil || !cluster.ValidAddress(address) {
 			return i, false
 		}
 		i.Address = address

@@ -119,6 +119,19 @@ func TestRead_listed(t *testing.T) {
 		"without a job":                    {func(r *rows) { r.alloc.Job = nil }, false},
 		"another group":                    {func(r *rows) { r.alloc.TaskGroup = "gone" }, false},
 		"a newer version without services": {func(r *rows) { r.job = &cluster.Job{Namespace: "default", ID: "shop"} }, false},
+		// Bug: the next plan removed these, and on a disconnected node they stayed without one.
+		"a stopped job": {func(r *rows) {
+			r.job = r.job.Copy()
+			r.job.Stop = true
+		}, false},
+		"a stopped job on a disconnected node": {func(r *rows) {
+			r.node.Status, r.job = cluster.NodeDisconnected, r.job.Copy()
+			r.job.Stop, r.job.TaskGroups[0].Disconnect.LostAfter = true, time.Minute
+		}, false},
+		"a newer version without the group": {func(r *rows) {
+			r.job = r.job.Copy()
+			r.job.TaskGroups[0].Name = "back"
+		}, false},
 		"a newer version with another service": {func(r *rows) {
 			r.job = r.job.Copy()
 			r.service().Name = "api"

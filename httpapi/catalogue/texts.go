@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"strings"
@@ -93,7 +94,14 @@ func Warnings(nodes iter.Seq[*cluster.Node], j *cluster.Job, region string) (war
 				if i < 2 {
 					effect = ", so no node lists the service"
 				}
-				if why := wrongEverywhere(nodes, of, task, text, i == 0, effect); why != "" {
+				invalid := func(string) string { return "" }
+				switch i {
+				case 0:
+					invalid = invalidName
+				case 1:
+					invalid = invalidAddress
+				}
+				if why := wrongEverywhere(nodes, of, task, text, invalid, effect); why != "" {
 					warnings = append(warnings, fmt.Sprintf("%s: %q: %s", place, cluster.CutText(text), why))
 				}
 			}
@@ -102,9 +110,24 @@ func Warnings(nodes iter.Seq[*cluster.Node], j *cluster.Job, region string) (war
 	return warnings
 }
 
-// wrongEverywhere returns what is wrong with a text on the first node, or empty if it is right on some node. effect is
-// that of a wrong variable.
-func wrongEverywhere(nodes iter.Seq[*cluster.Node], of texts, task, text string, isName bool, effect string) (why string) {
+// invalidName and invalidAddress return why the catalogue lists no service with the text, or empty.
+func invalidName(name string) string {
+	if cluster.ValidServiceName(name) {
+		return ""
+	}
+	return fmt.Sprintf("the catalogue lists no service with the name %q, because a name has 1 to %d letters, digits and hyphens", cluster.CutText(name), cluster.MaxServiceNameBytes)
+}
+
+func invalidAddress(address string) string {
+	if cluster.ValidAddress(address) {
+		return ""
+	}
+	return fmt.Sprintf("the catalogue lists no service with the address %q, because it is neither an IP address nor the name of a host", cluster.CutText(address))
+}
+
+// wrongEverywhere returns what is wrong with a text on the first node, or empty if it is right on some node. invalid
+// returns what is wrong with its values, and effect is that of a wrong variable.
+func wrongEverywhere(nodes iter.Seq[*cluster.Node], of texts, task, text string, invalid func(string) string, effect string) (why string) {
 	if !strings.Contains(text, "${") {
 		return ""
 	}
@@ -112,18 +135,14 @@ func wrongEverywhere(nodes iter.Seq[*cluster.Node], of texts, task, text string,
 		x := of
 		x.node = n
 		replaced, err := x.replace(task, text)
-		now := ""
-		switch {
-		case err != nil:
+		now := invalid(replaced)
+		if err != nil {
 			now = err.Error() + effect
-		case isName && !cluster.ValidServiceName(replaced):
-			now = fmt.Sprintf("the catalogue lists no service with the name %q, because a name has 1 to %d letters, digits and hyphens", cluster.CutText(replaced), cluster.MaxServiceNameBytes)
-		default:
+		}
+		if now == "" {
 			return ""
 		}
-		if why == "" {
-			why = now
-		}
+		why = cmp.Or(why, now)
 	}
 	return why
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonscan"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/spelling"
 )
 
@@ -33,6 +34,9 @@ func Check(body []byte, region string) (read []byte, warnings []string, err erro
 	var keys map[string]json.RawMessage
 	if err := jsonbody.DecodeDeep(body, &keys); err != nil {
 		return nil, nil, err
+	}
+	if path, twice := jsonscan.Twice(body); twice {
+		return nil, nil, failure.Bad("%s is in the request body twice", path)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber() // keeps large and long numbers
@@ -148,12 +152,19 @@ func (c *check) object(n *node, value any, at place) {
 		c.warnings.add("%s is no object and has no effect", at.text())
 		return
 	}
+	known := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		child := n.children[strings.ToLower(name)]
+		key := strings.ToLower(name)
+		child := n.children[key]
+		if child != nil && known[key] != "" {
+			c.reasons.add("%s: %q and %q are the same key", at.text(), known[key], name)
+		}
+		known[key] = name
 		switch {
 		case child == nil:
 			c.unknown(n, name, at)
 		case members[name] == nil:
+		case c.unused(child, members, at):
 		case child.Duration:
 			members[name] = c.duration(child, members[name], at)
 		default:
@@ -215,6 +226,7 @@ func (c *check) duration(n *node, value any, at place) any {
 
 // field checks a value other than null.
 func (c *check) field(n *node, value any, at place) {
+	c.nulls(n, value, at.within(n, ""))
 	if n.Verdict == Kept || n.Verdict == NotRead {
 		return
 	}
@@ -238,6 +250,66 @@ func (c *check) field(n *node, value any, at place) {
 	default:
 		c.value(n, value, at.within(n, ""))
 	}
+}
+
+// nulls refuses null as an element of a list, and as a member of a map: the decoder would make an empty one of it. The
+// blocks in a list or a map follow one by one. The schema of a driver judges its config.
+func (c *check) nulls(n *node, value any, at place) {
+	if n.Verdict == NotRead || n.Path == "TaskGroups[].Tasks[].Config" {
+		return
+	}
+	deep := n.Verdict == Kept
+	switch value := value.(type) {
+	case []any:
+		for i, element := range value {
+			if element == nil {
+				c.reasons.add("%s: element %d is null: give it a value, or leave it out", at.text(), i)
+			} else if deep {
+				c.nulls(n, element, at)
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if value[name] == nil && (deep || n.keyed) {
+				c.reasons.add("%s: %s is null: give it a value, or leave it out", at.text(), failure.Quoted(name))
+			} else if deep {
+				c.nulls(n, value[name], place{at.parts, at.path + " " + failure.Quoted(name)})
+			}
+		}
+	}
+}
+
+// unused warns of a field that has no effect beside the other fields of its block.
+func (c *check) unused(n *node, members map[string]any, at place) bool {
+	value := valueOf(members, n.key)
+	for _, need := range n.Beside {
+		if empty(value) || len(need.At) > 0 && !isOneOf(value, need.At) || need.holds(members) {
+			continue
+		}
+		what, key := at.within(n, "").text(), hclName(need.Key)
+		if len(need.At) > 0 {
+			what += fmt.Sprintf(" %q", value)
+		}
+		if len(need.Values) == 0 {
+			c.warnings.add("%s has no effect without %s", what, key)
+		} else {
+			text, _ := valueOf(members, need.Key).(string)
+			c.warnings.add("%s has no effect with %s %s: it is for %s %s", what, key, failure.Quoted(text), key, strings.Join(need.Values, " or "))
+		}
+		return true
+	}
+	return false
+}
+
+// holds reports whether the fields of a block fulfil the condition.
+func (c Condition) holds(members map[string]any) bool {
+	value := valueOf(members, c.Key)
+	return len(c.Values) == 0 && !empty(value) || isOneOf(value, c.Values)
+}
+
+func isOneOf(value any, texts []string) bool {
+	text, is := value.(string)
+	return is && slices.Contains(texts, text)
 }
 
 // labelOf is the name of an element of a list, or empty. Groups and tasks without a name have their index.
@@ -341,6 +413,17 @@ func zero(value any) bool {
 		return err == nil && number == 0
 	}
 	return false
+}
+
+// empty reports whether a value is zero, or a list or an object without elements.
+func empty(value any) bool {
+	switch value := value.(type) {
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	}
+	return zero(value)
 }
 
 // equal compares a value with one of the table. A text may be a duration.

@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 		"the cluster's region":   {body: `{"Job":{"ID":"web","Name":"web","Region":"eu"}}`},
 		"the default region":     {body: `{"Job":{"Region":"global"}}`},
 		"another region":         {body: `{"Job":{"Region":"us"}}`, err: `job: region "us" is not supported: the servers run the jobs of their own region`},
-		"the host's network":     {body: ofGroup(`"Networks":[{"Mode":"host"},{},null]`)},
+		"the host's network":     {body: ofGroup(`"Networks":[{"Mode":"host"},{}]`)},
 		"an old limit of speeds": {body: ofTask(`"Resources":{"Networks":[{"MBits":0}]}`)},
 		"networks and ports": {
 			body: ofGroup(`"Networks":[{"Mode":"bridge","DynamicPorts":[{"Label":"http","HostNetwork":"private"}]}],"Tasks":[{"Name":"main","Resources":{"Networks":[{"Mode":"none"}]}}]`),
@@ -92,6 +92,56 @@ func TestCheck(t *testing.T) {
 				`{"Name":"","Type":"http","Command":"","Args":null,"Path":"/","Protocol":"","PortLabel":"","Expose":false,"AddressMode":"","Advertise":"","Interval":5000000000,"Timeout":1000000000,"InitialStatus":"","Notes":"","TLSServerName":"","TLSSkipVerify":false,"Header":null,"Method":"","CheckRestart":null,"GRPCService":"","GRPCUseTLS":false,"TaskName":"","SuccessBeforePassing":0,"FailuresBeforeCritical":0,"FailuresBeforeWarning":0,"Body":"","OnUpdate":"require_healthy"}` +
 				`],"CheckRestart":null,"Connect":null,"Meta":null,"CanaryMeta":null,"TaggedAddresses":null,"TaskName":"","OnUpdate":"require_healthy","Identity":null,"Weights":null,"Provider":"nomad","Cluster":"default","Kind":""}]`),
 		},
+		// These were kept without a word, and had no effect.
+		"fields of another type of check": {
+			body: ofGroup(`"Services":[{"Name":"api","Provider":"nomad","Checks":[` +
+				`{"Name":"open","Type":"tcp","Path":"/up","Method":"PUT","Header":{"A":["b"]},"Body":"x","Protocol":"https","TLSSkipVerify":true,"Command":"true","Args":["a"],"OnUpdate":"ignore_warnings"},` +
+				`{"Name":"up","Type":"http","Path":"/","TLSServerName":"a","TLSSkipVerify":true,"command":"true"},` +
+				`{"Name":"run","Type":"script","Command":"true","Path":"/","PortLabel":"http","Address":"a","OnUpdate":"ignore_warnings"},` +
+				`{"Name":"plain","Type":"tcp","Path":"","Header":{},"Args":[],"TLSSkipVerify":false,"OnUpdate":"ignore"},` +
+				`{"Name":"secure","Type":"http","Path":"/","Protocol":"https","TLSServerName":"a","TLSSkipVerify":true,"OnUpdate":"require_healthy"}]}]`),
+			warnings: []string{
+				`group "web": service "api".check "open".args has no effect with type "tcp": it is for type script`,
+				`group "web": service "api".check "open".body has no effect with type "tcp": it is for type http`,
+				`group "web": service "api".check "open".command has no effect with type "tcp": it is for type script`,
+				`group "web": service "api".check "open".header has no effect with type "tcp": it is for type http`,
+				`group "web": service "api".check "open".method has no effect with type "tcp": it is for type http`,
+				`group "web": service "api".check "open".on_update "ignore_warnings" has no effect with type "tcp": it is for type script`,
+				`group "web": service "api".check "open".path has no effect with type "tcp": it is for type http`,
+				`group "web": service "api".check "open".protocol has no effect with type "tcp": it is for type http`,
+				`group "web": service "api".check "open".tls_skip_verify has no effect with type "tcp": it is for type http`,
+				`group "web": service "api".check "up".tls_server_name has no effect with protocol "": it is for protocol https`,
+				`group "web": service "api".check "up".tls_skip_verify has no effect with protocol "": it is for protocol https`,
+				`group "web": service "api".check "up".command has no effect with type "http": it is for type script`,
+				`group "web": service "api".check "run".address has no effect with type "script": it is for type http or tcp`,
+				`group "web": service "api".check "run".path has no effect with type "script": it is for type http`,
+				`group "web": service "api".check "run".port has no effect with type "script": it is for type http or tcp`,
+			},
+		},
+		"the defaults of no checks": {
+			body: ofTask(`"Services":[{"Name":"api","Provider":"nomad","OnUpdate":"ignore","CheckRestart":{"Limit":3},"Checks":[]},{"Name":"web","Provider":"nomad","OnUpdate":"require_healthy"}]`),
+			warnings: []string{
+				`group "web", task "main": service "api".check_restart has no effect without checks`,
+				`group "web", task "main": service "api".on_update "ignore" has no effect without checks`,
+			},
+		},
+		// Null became an empty text, an empty block or nothing.
+		"null in lists and maps": {
+			body: `{"Job":{"ID":"web","Datacenters":[null],"Meta":{"a":null},"Constraints":[null],"TaskGroups":[null,{"Name":"web","Networks":[null],` +
+				`"Services":[{"Name":"api","Provider":"nomad","Tags":["a",null],"Checks":[{"Name":"up","Type":"http","Header":{"A":[null]}}]}],"Volumes":{"data":null}}]}}`,
+			err: `job: constraint: element 0 is null: give it a value, or leave it out
+job: datacenters: element 0 is null: give it a value, or leave it out
+job: meta: "a" is null: give it a value, or leave it out
+group: element 0 is null: give it a value, or leave it out
+group "web": network: element 0 is null: give it a value, or leave it out
+group "web": service "api".check "up".header "A": element 0 is null: give it a value, or leave it out
+group "web": service "api".tags: element 1 is null: give it a value, or leave it out
+group "web": volume: "data" is null: give it a value, or leave it out`,
+		},
+		// One of the values was lost, by the order of the text or by chance.
+		"a key twice":                                {body: `{"Job":{"ID":"web","TaskGroups":[{"Count":1},{"Name":"web","Meta":{"a":"1","A":"2","\u0061":"3"}}]}}`, err: `Job.TaskGroups[1].Meta.a is in the request body twice`},
+		"a key in two spellings":                     {body: ofGroup(`"Count":1,"count":2,"Meta":{"a":"1","A":"2"}`), err: `group "web": "Count" and "count" are the same key`},
+		"null in a config, and fields that are null": {body: ofTask(`"Config":{"args":[null],"a":{"b":null}},"Services":null,"Env":null,"Leader":null`)},
 		"health by hand": {
 			body: ofGroup(`"Migrate":{"HealthCheck":"manual"}`),
 			err:  `group "web": migrate.health_check "manual" is not supported: nothing can set the health of an allocation; write checks or task_states, in both blocks if checks must not decide`,

@@ -40,8 +40,20 @@ type Field struct {
 	Duration bool
 	// Needs is a field of the block without which the block has no effect, or empty.
 	Needs string
+	// Beside are the conditions under which the field has an effect. Each must hold.
+	Beside []Condition
 	// Ours marks a field that the compatible API does not have.
 	Ours bool
+}
+
+// Condition is a condition on another field of the same block.
+type Condition struct {
+	// Key is the other field.
+	Key string
+	// Values are the texts of the other field with which the condition holds. Without any it is each value but the empty one.
+	Values []string
+	// At are the texts of the field itself that need the condition. Without any it is each value but the empty one.
+	At []string
 }
 
 // Fields returns the table. A block comes before its fields.
@@ -71,6 +83,18 @@ func (f Field) silent(values ...string) Field {
 
 func (f Field) duration() Field {
 	f.Duration = true
+	return f
+}
+
+// with adds a condition: the field has an effect only if the other one has one of the values, or any without values.
+func (f Field) with(key string, values ...string) Field {
+	f.Beside = append(slices.Clip(f.Beside), Condition{Key: key, Values: values})
+	return f
+}
+
+// needing limits the last condition to some values of the field.
+func (f Field) needing(values ...string) Field {
+	f.Beside[len(f.Beside)-1].At = values
 	return f
 }
 

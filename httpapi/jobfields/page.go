@@ -20,7 +20,7 @@ func Page() string {
 	} {
 		fmt.Fprintf(&page, "\n## %s\n\n| field | in HCL | | |\n|---|---|---|---|\n", section.title)
 		for _, f := range section.rows {
-			if f.Verdict != "" || f.Needs != "" {
+			if f.Verdict != "" || f.Needs != "" || len(f.Beside) > 0 {
 				fmt.Fprintf(&page, "| %s |\n", strings.Join(f.cells(section.below), " | "))
 			}
 		}
@@ -35,7 +35,7 @@ func (f Field) cells(below string) []string {
 		name = "ours"
 	}
 	verdict := string(f.Verdict)
-	if f.Needs != "" {
+	if f.Verdict == "" {
 		verdict = string(Warned)
 	}
 	return []string{code(strings.TrimPrefix(f.Path, below)), name, verdict, f.remarks()}
@@ -50,6 +50,9 @@ func (f Field) remarks() string {
 	if f.Why != "" {
 		all = append(all, f.Why)
 	}
+	for _, need := range f.Beside {
+		all = append(all, need.remark())
+	}
 	var values []string
 	for _, value := range f.Silent {
 		if value != `""` && !strings.HasPrefix(value, "{") {
@@ -63,6 +66,26 @@ func (f Field) remarks() string {
 		all = append(all, "not at the defaults of the reference")
 	}
 	return strings.Join(all, "; ")
+}
+
+// remark is the condition in words.
+func (c Condition) remark() string {
+	text := "only with " + code(hclName(c.Key))
+	if len(c.At) > 0 {
+		text = codes(c.At) + " " + text
+	}
+	if len(c.Values) > 0 {
+		text += " " + codes(c.Values)
+	}
+	return text
+}
+
+func codes(texts []string) string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, code(text))
+	}
+	return strings.Join(all, " or ")
 }
 
 // code is a text in the font for code, or empty.
@@ -91,6 +114,10 @@ The answers to a registration, to ` + "`plan`" + ` and to ` + "`validate`" + ` h
 
 A row of a block is also for all fields in it. A field is silent if it is missing, null, false, 0 or
 empty, or if it has one of the values of its row. These are what Nomad's client fills in.
+
+Some fields have an effect only with another field of their block, as the path of a check only with
+its type ` + "`http`" + `. Their rows state it. Without it the servers warn of them, although they keep them.
+Null as an element of a list or of a map is refused, other than in the config of a driver.
 
 The servers warn of a key that is in no table, and name the nearest one that is. As everywhere in
 the API, the case of a key does not matter. A duration is a number of nanoseconds or a text such as

@@ -14,6 +14,9 @@ func services(below string) rows {
 	)
 	at := below + "Services[]"
 	check := at + ".Checks[]"
+	ofHTTP := func(key string) Field { return kept(check+key).with("Type", "http") }
+	ofTLS := func(key string) Field { return ofHTTP(key).with("Protocol", "https") }
+	ofScript := func(key string) Field { return kept(check+key).with("Type", "script") }
 	return slices.Concat(rows{
 		block(at).named("service"),
 		kept(at + ".Name").remark("the default is the job, the group and the task, with hyphens"),
@@ -23,7 +26,7 @@ func services(below string) rows {
 		refused(at+".AddressMode", address).silent(`""`, `"auto"`, `"host"`),
 		kept(at + ".Tags"),
 		kept(at + ".TaskName").named("task"),
-		kept(at + ".OnUpdate").remark("the default of the checks"),
+		kept(at+".OnUpdate").remark("the default of the checks").with("Checks").needing("ignore", "ignore_warnings"),
 		warned(at+".CanaryTags", canaries),
 		warned(at+".EnableTagOverride", noConsul),
 		refused(at+".Connect", noProxies),
@@ -34,42 +37,42 @@ func services(below string) rows {
 		warned(at+".Weights", catalogue),
 		warned(at+".Cluster", noConsul).silent(`""`, `"default"`),
 		warned(at+".Kind", noConsul),
-	}, checkRestarts(at).remark("the default of the checks"), rows{
+	}, checkRestarts(block(at+".CheckRestart").with("Checks")).remark("the default of the checks"), rows{
 		block(check).named("check"),
 		kept(check + ".Name").remark("unique in its service"),
 		refused(check+".Type", grpc).silent(`"http"`, `"tcp"`, `"script"`),
 		kept(check + ".Interval").duration(),
 		kept(check + ".Timeout").duration(),
-		kept(check + ".OnUpdate"),
-		kept(check + ".PortLabel").named("port"),
-		{Path: check + ".Address", Verdict: Kept, Ours: true},
+		ofScript(".OnUpdate").needing("ignore_warnings"),
+		kept(check+".PortLabel").named("port").with("Type", "http", "tcp"),
+		Field{Path: check + ".Address", Name: "address", Verdict: Kept, Ours: true}.with("Type", "http", "tcp"),
 		refused(check+".AddressMode", address).silent(`""`, `"auto"`, `"host"`),
 		kept(check + ".SuccessBeforePassing"),
 		kept(check + ".FailuresBeforeCritical"),
 		warned(check+".FailuresBeforeWarning", "a check passes or fails"),
-		refused(check+".Protocol", http).silent(`""`, `"http"`, `"https"`),
-		kept(check + ".Method"),
-		kept(check + ".Path"),
-		kept(check + ".Header"),
-		kept(check + ".Body"),
-		kept(check + ".TLSServerName").named("tls_server_name"),
-		kept(check + ".TLSSkipVerify").named("tls_skip_verify"),
-		kept(check + ".Command"),
-		kept(check + ".Args"),
-		kept(check + ".TaskName").named("task"),
+		refused(check+".Protocol", http).silent(`""`, `"http"`, `"https"`).with("Type", "http"),
+		ofHTTP(".Method"),
+		ofHTTP(".Path"),
+		ofHTTP(".Header"),
+		ofHTTP(".Body"),
+		ofTLS(".TLSServerName").named("tls_server_name"),
+		ofTLS(".TLSSkipVerify").named("tls_skip_verify"),
+		ofScript(".Command"),
+		ofScript(".Args"),
+		kept(check + ".TaskName").named("task").remark("the task of a script, and of check_restart"),
 		refused(check+".Expose", noProxies),
 		warned(check+".Advertise", noConsul),
 		warned(check+".InitialStatus", "a check has no status before its first run").silent(`""`, `"critical"`),
 		warned(check+".Notes", catalogue),
 		warned(check+".GRPCService", grpc).named("grpc_service"),
 		warned(check+".GRPCUseTLS", grpc).named("grpc_use_tls"),
-	}, checkRestarts(check))
+	}, checkRestarts(block(check+".CheckRestart")))
 }
 
-func checkRestarts(below string) rows {
-	at := below + ".CheckRestart"
+func checkRestarts(of Field) rows {
+	at := of.Path
 	return rows{
-		block(at),
+		of,
 		kept(at + ".Limit").remark("0 restarts nothing"),
 		kept(at + ".Grace").duration(),
 		kept(at + ".IgnoreWarnings"),

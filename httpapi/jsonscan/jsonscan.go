@@ -106,6 +106,33 @@ func At(text []byte, offset int) (path string) {
 	return pathOf(p.levels, pathLevels)
 }
 
+// Twice returns the path of the first key that an object has twice, or false if there is none. The decoder takes the
+// last of its values.
+func Twice(text []byte) (path string, found bool) {
+	var p place
+	var keys []map[string]bool // of each level
+	for i, next := 0, 0; i < len(text); i = next {
+		next = p.read(text, i)
+		n := len(keys)
+		switch text[i] {
+		case '{', '[':
+			keys = append(keys, map[string]bool{})
+		case '}', ']':
+			keys = keys[:max(0, n-1)]
+		case ':':
+			var key string
+			if n == 0 || json.Unmarshal(p.last, &key) != nil {
+				continue
+			}
+			if keys[n-1][key] {
+				return pathOf(p.levels, pathLevels), true
+			}
+			keys[n-1][key] = true
+		}
+	}
+	return "", false
+}
+
 // pathOf names at most so many levels.
 func pathOf(levels []level, most int) string {
 	var path strings.Builder

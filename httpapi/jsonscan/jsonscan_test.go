@@ -175,3 +175,20 @@ func FuzzScan(f *testing.F) {
 		must.False(t, decoder.More())
 	})
 }
+
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a":1,"b":{"a":2,"A":3},"c":[{"a":1},{"a":":,{"}]}`: "",
+		`{"a":1,"a":2}`:                   "a",
+		`{"b":[0,{"a":"a","x":1,"a":2}]}`: "b[1].a",
+		`{"b":{"a":{},"\u0061":2}}`:       "b.a",
+		`[]`:                              "",
+		`:"a":1`:                          "",
+		`]}{"a":`:                         "",
+	} {
+		path, found := jsonscan.Twice([]byte(text))
+		must.EqOp(t, want, path)
+		must.EqOp(t, want != "", found)
+	}
+}

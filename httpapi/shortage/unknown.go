@@ -11,9 +11,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/variables"
 )
 
-// Unknown returns a warning for each variable that a task or a constraint of the job names and that no node
+// Unknown returns a warning for each variable that a task, a check or a constraint of the job names and that no node
 // has now, and for requests for devices of one model of which each node has too few. Without nodes it returns none of
-// these. Variables in meta have a warning too: nothing replaces them.
+// these. Variables in meta and in names of checks have a warning too: nothing replaces them.
 func Unknown(s State, j *cluster.Job) (warnings []string) {
 	u := unknown{nodes: slices.Collect(s.Nodes())}
 	u.constraints("job", j.Constraints)
@@ -30,11 +30,16 @@ func Unknown(s State, j *cluster.Job) (warnings []string) {
 				u.devices(inTask, &t.Devices[i])
 			}
 		}
-		for _, name := range feasible.Variables(j, g) {
+		needed, broken := feasible.Variables(j, g)
+		if broken != "" {
+			u.warn("%s: a variable in %q has no closing brace, so no node can run its tasks", in, cluster.CutText(broken))
+		}
+		for _, name := range needed {
 			if u.unset(name) {
 				u.warn("%s: no node has the variable ${%s} now, so no node can run its tasks", in, name)
 			}
 		}
+		u.checks(in, j, g)
 		u.models(in, feasible.Of(j).Group(g).Devices())
 	}
 	return u.warnings
@@ -72,6 +77,9 @@ func targets(c cluster.Constraint) (names []string) {
 
 func (u *unknown) constraints(in string, constraints []cluster.Constraint) {
 	for _, c := range constraints {
+		if (c.Operand == cluster.OperandIsSet || c.Operand == cluster.OperandIsNotSet) && c.RTarget != "" {
+			u.warn("%s: constraint %q: its right side %q has no effect", in, c, cluster.CutText(c.RTarget))
+		}
 		for _, name := range targets(c) {
 			if u.unset(name) {
 				u.warn("%s: constraint %q: no node has ${%s} now, so no node can run its tasks", in, c, name)
@@ -95,6 +103,32 @@ func (u *unknown) devices(in string, r *cluster.DeviceRequest) {
 	}
 	for _, a := range r.Affinities {
 		check("affinity", "it has no effect", a.Constraint)
+	}
+}
+
+// checks warns of what fails each run of a check, and of variables in names of checks.
+func (u *unknown) checks(in string, j *cluster.Job, g *cluster.TaskGroup) {
+	for owner, s := range g.ServiceDefinitions() {
+		in := in
+		if owner != "" {
+			in += fmt.Sprintf(": task %q", owner)
+		}
+		for i := range s.Checks {
+			c := &s.Checks[i]
+			what := fmt.Sprintf("%s: service %q: check %q", in, cluster.CutText(s.Name), cluster.CutText(c.Name))
+			needed, broken := feasible.CheckVariables(j, g, owner, s, c)
+			if broken != "" {
+				u.warn("%s: a variable in %q has no closing brace, so the check always fails", what, cluster.CutText(broken))
+			}
+			for _, name := range needed {
+				if u.unset(name) {
+					u.warn("%s: no node has the variable ${%s} now, so the check always fails", what, name)
+				}
+			}
+			if names := variables.Names(c.Name); len(names) > 0 && !strings.HasPrefix(c.Name, fmt.Sprintf("service: %q check", s.Name)) {
+				u.warn("%s: ${%s} stays as it is: variables in the name of a check are not replaced", what, names[0])
+			}
+		}
 	}
 }
 

@@ -88,6 +88,8 @@ type GroupRollout struct {
 	Outdated int
 	// UnhealthyAllocID is the allocation of the new version at which the rollout has stopped, or empty.
 	UnhealthyAllocID string `json:",omitempty"`
+	// UnhealthyBecause is what its client reports as the cause, such as a failing check with its output, or empty.
+	UnhealthyBecause string `json:",omitempty"`
 	// Why is why the next one is not replaced now, or empty.
 	Why string `json:",omitempty"`
 }

@@ -89,6 +89,9 @@ func servicesOf(services []*Service, base string) (list []cluster.Service, err e
 		if w.Provider != providerNomad {
 			return nil, fmt.Errorf("Service %q: %s", cluster.CutText(s.Name), consulIsMissing)
 		}
+		if err := w.checkOnUpdate(); err != nil {
+			return nil, fmt.Errorf("Service %q: %w", cluster.CutText(s.Name), err)
+		}
 		for k, c := range w.Checks {
 			if c == nil {
 				return nil, fmt.Errorf("Service %q: check %d is missing", cluster.CutText(s.Name), k)
@@ -98,6 +101,15 @@ func servicesOf(services []*Service, base string) (list []cluster.Service, err e
 		list = append(list, s)
 	}
 	return list, nil
+}
+
+// checkOnUpdate checks the default of the checks, which may be none.
+func (w *Service) checkOnUpdate() error {
+	switch cluster.CheckOnUpdate(w.OnUpdate) {
+	case cluster.CheckMustPass, requireHealthy, cluster.CheckMayWarn, cluster.CheckIgnored:
+		return nil
+	}
+	return fmt.Errorf("invalid on_update: %q", cluster.CutText(w.OnUpdate))
 }
 
 // checkName returns the name of a check, or the default one with a number if the service has that already.

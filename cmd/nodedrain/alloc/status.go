@@ -19,8 +19,9 @@ func Status() *cli.Command {
   Without ALLOC, lists the allocations of the namespace that have not ended. With ALLOC,
   shows the allocation: its node, its health, the mark of a drain, its predecessor and
   replacement, the states and events of its tasks, their devices, its volumes, the volumes
-  that keep it from ending, the moves of the data of its ephemeral disk, and the resources
-  in use, if its node answers. ALLOC is the allocation's id or a prefix of it.
+  that keep it from ending, the moves of the data of its ephemeral disk, and its checks
+  and the resources in use, if its node answers. ALLOC is the allocation's id or a prefix
+  of it.
 `, func(c *cli.Call, f *cli.StatusFlags) *cli.Lister[*wire.AllocationListStub, *wire.Allocation] {
 		l := allocs(c, f.Verbose)
 		l.Show = func(a *wire.Allocation) error { return show(c, a, f.Verbose) }
@@ -68,6 +69,7 @@ func healthText(s *wire.DeploymentStatus) string {
 // show prints one allocation.
 func show(c *cli.Call, a *wire.Allocation, verbose bool) error {
 	allocFacts(a, verbose).Write(c.Out)
+	showChecks(c, a)
 	tasks(&c.Base, a)
 	c.SectionIfAny("Devices", AssignedTable(a))
 	c.SectionIfAny("Ports", portTable(a))

@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -15,7 +16,7 @@ func TestJobStatus_rollouts(t *testing.T) {
 	var out bytes.Buffer
 	printRollouts(&out, &wire.JobSummary{}, false)
 	printRollouts(&out, &wire.JobSummary{Rollouts: map[string]wire.GroupRollout{
-		"web": {Outdated: 3, UnhealthyAllocID: "0a1b2c3d-0003", Why: "allocation 0a1b2c3d-0003 of the new version is unhealthy"},
+		"web": {Outdated: 3, UnhealthyAllocID: "0a1b2c3d-0003", UnhealthyBecause: "The check \"up\" of service \"web\" fails: HTTP 503\n\x1b[2J", Why: "allocation 0a1b2c3d-0003 of the new version is unhealthy"},
 		"api": {Outdated: 1, Why: "group api already replaces 2, and max_parallel of its update is 2"},
 		"log": {Outdated: 2},
 	}}, false)
@@ -27,6 +28,7 @@ Group "log": the new version has still to replace 2 allocations
 
 Group "web": the new version has still to replace 3 allocations
   * The rollout has stopped: allocation 0a1b2c3d of the new version is unhealthy
+  * The check "up" of service "web" fails: HTTP 503 \ufffd[2J
   * It continues when this allocation has recovered, or with a newer version. See: nodedrain alloc status 0a1b2c3d
-`, out.String())
+`, strings.ReplaceAll(out.String(), "\ufffd", `\ufffd`))
 }

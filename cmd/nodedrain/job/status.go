@@ -192,6 +192,9 @@ func printRollouts(out io.Writer, sum *wire.JobSummary, verbose bool) {
 		case r.UnhealthyAllocID != "":
 			id := cli.ShortID(r.UnhealthyAllocID, verbose)
 			fmt.Fprintf(out, "  * The rollout has stopped: allocation %s of the new version is unhealthy\n", id)
+			if r.UnhealthyBecause != "" {
+				fmt.Fprintf(out, "  * %s\n", cli.SingleLine(r.UnhealthyBecause))
+			}
 			fmt.Fprintf(out, "  * It continues when this allocation has recovered, or with a newer version. See: nodedrain alloc status %s\n", id)
 		case r.Why != "":
 			fmt.Fprintf(out, "  * It waits: %s\n", cli.SingleLine(r.Why))
