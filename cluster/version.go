@@ -84,6 +84,9 @@ const VersionOfStopIndex Version = 9
 // if a drain has marked the allocation since, and the group then permits a replacement.
 const VersionOfLateMarks Version = 9
 
+// VersionOfJournals is the first cluster version in which the state has the journals of drains.
+const VersionOfJournals Version = 9
+
 // VersionOfLimits is the first cluster version with memory_max, with cores that a task has for itself,
 // and with max_run_duration.
 const VersionOfLimits Version = 9

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -59,11 +60,9 @@ type State interface {
 	// constants.
 	TableIndex(table string) uint64
 
-	// Node returns the node, or nil. Nodes yields all nodes by id, NodesByPrefix those whose id has
-	// the prefix.
+	// Node returns the node, or nil. Nodes yields all nodes by id.
 	Node(cluster.NodeID) *cluster.Node
 	Nodes() iter.Seq[*cluster.Node]
-	NodesByPrefix(prefix string) iter.Seq[*cluster.Node]
 	// Usage is the need of the node's allocations that are not client-terminal.
 	Usage(cluster.NodeID) cluster.Usage
 
@@ -86,6 +85,8 @@ type State interface {
 	// DrainRecord returns the record of an ended drain, or nil. Drains yields all records, the
 	// newest last; DrainsByNode those of a node.
 	DrainRecord(cluster.DrainID) *cluster.Drain
+	// Story returns a drain, running or ended, and its journal. Each may be nil.
+	Story(cluster.DrainID) (*cluster.Drain, *journal.Journal)
 	Drains() iter.Seq[*cluster.Drain]
 	DrainsByNode(cluster.NodeID) iter.Seq[*cluster.Drain]
 	// DrainingNodes yields the nodes that drain, by id.

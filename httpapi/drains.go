@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
@@ -384,6 +385,41 @@ func confirmDrain(q *request) error {
 		return orNotFound(err, http.StatusNotFound, drainNotFound)
 	}
 	return q.written(done.Index, wire.DrainConfirmResponse{Index: done.Index})
+}
+
+// readStory answers GET /v1/drain/{id}: a drain, running or ended, and its journal. A waiting reader is woken when
+// one of them changes.
+func readStory(q *request) error {
+	id := cluster.DrainID(q.PathValue("id"))
+	var answer wire.DrainStory
+	got, err := q.await(func(s State) found {
+		d, j := s.Story(id)
+		if d == nil {
+			return found{index: max(s.TableIndex(TableNodes), s.TableIndex(TableDrains)), missing: drainNotFound}
+		}
+		answer = wire.DrainStory{Drain: wire.NewDrain(d), Journal: wire.NewJournal(j)}
+		return found{index: storyIndex(s, d, j), rows: 1}
+	})
+	if err != nil {
+		return err
+	}
+	q.readHeaders(got.index)
+	if got.missing != "" {
+		return failure.New(http.StatusNotFound, got.missing)
+	}
+	return q.answer(answer)
+}
+
+// storyIndex is the index of the newest change of a drain or its journal.
+func storyIndex(s State, d *cluster.Drain, j *journal.Journal) uint64 {
+	index := max(uint64(d.Revision), d.EndIndex)
+	if d.Unconfirmed != nil {
+		index = max(index, s.TableIndex(TableDrains)) // the record changes after its end
+	}
+	if j != nil && len(j.Events) > 0 {
+		index = max(index, j.Events[len(j.Events)-1].Index)
+	}
+	return index
 }
 
 // findDrain returns the node's drain of that id, running or ended, or nil.

@@ -325,6 +325,7 @@ var notTyped = []struct{ prefix, why string }{
 	{"GET /v1/allocation/{id}/services", "as those of a service"},
 	{"GET /v1/event/stream", "the test follows it"},
 	{"GET /v1/drains", "ours"},
+	{"GET /v1/drain/{id}", "ours"},
 	{"GET /v1/node/{id}/drain", "ours"},
 	{"GET /v1/node/{id}/volumes", "ours"},
 }

@@ -71,8 +71,10 @@ func nodesByPrefix(s State, prefix string) (iter.Seq[*cluster.Node], error) {
 	if prefix == "" {
 		return s.Nodes(), nil
 	}
-	for range s.NodesByPrefix(prefix) {
-		return s.NodesByPrefix(prefix), nil
+	for n := range s.Nodes() {
+		if strings.HasPrefix(string(n.ID), prefix) {
+			return withPrefix(s.Nodes(), prefix), nil
+		}
 	}
 	digits := strings.ReplaceAll(prefix, "-", "")
 	if len(digits)%2 != 0 {
@@ -81,7 +83,18 @@ func nodesByPrefix(s State, prefix string) (iter.Seq[*cluster.Node], error) {
 	if _, err := hex.DecodeString(digits); err != nil {
 		return nil, failure.Newf(http.StatusInternalServerError, "node lookup failed: index error: Invalid UUID: %v", err)
 	}
-	return s.NodesByPrefix(strings.ToLower(prefix)), nil
+	return withPrefix(s.Nodes(), strings.ToLower(prefix)), nil
+}
+
+// withPrefix yields the nodes whose id has the prefix.
+func withPrefix(nodes iter.Seq[*cluster.Node], prefix string) iter.Seq[*cluster.Node] {
+	return func(yield func(*cluster.Node) bool) {
+		for n := range nodes {
+			if strings.HasPrefix(string(n.ID), prefix) && !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 // readNode answers GET /v1/node/{id}. Its index is the node's own: a reader that waits

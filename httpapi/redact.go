@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/redact"
 )
 
@@ -112,6 +113,12 @@ func (s *redactedState) drains(rows iter.Seq[*cluster.Drain]) iter.Seq[*cluster.
 			}
 		}
 	}
+}
+
+// Story returns a drain and its journal.
+func (s *redactedState) Story(id cluster.DrainID) (*cluster.Drain, *journal.Journal) {
+	d, j := s.State.Story(id)
+	return s.drain(d), j
 }
 
 // DrainRecord returns the record of an ended drain, or nil.

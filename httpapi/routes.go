@@ -130,6 +130,7 @@ func ownRoutes() []route {
 	return []route{
 		get("/v1/node/{id}/drain", readDrain),
 		get("/v1/drains", listDrains),
+		get("/v1/drain/{id}", readStory),
 		put("/v1/drain/{id}/confirm", confirmDrain).within(0),
 		put("/v1/client/{id}/register", registerNode).byRegistrar().byOwner().within(maxRegistration),
 		put("/v1/client/{id}/heartbeat", heartbeat).byOwner().within(0),

@@ -65,6 +65,8 @@ func ofPath(path string) []string {
 		return []string{uuid('c', 1), uuid('c', 2), uuid('c', 9)}
 	case strings.Contains(path, "/service/"):
 		return []string{"web", "at-n1", "none"}
+	case strings.Contains(path, "/drain/"):
+		return []string{"d1", "d4", "none"}
 	case strings.Contains(path, "/volume/"):
 		return []string{"data", "none"}
 	case strings.Contains(path, "/plugin/"):

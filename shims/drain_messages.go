@@ -21,6 +21,7 @@ func (m *AllocUpdateDesiredTransition) apply(txn *statestore.Txn) Response {
 	if err := txn.ApplyMarks(m.At, accepted, evals); err != nil {
 		return Refused{Err: err}
 	}
+	statestore.NoteRefusals(txn, refused, m.At)
 	ids := make([]cluster.EvalID, len(evals))
 	for i, e := range evals {
 		ids[i] = e.ID
@@ -43,5 +44,6 @@ func (m *NodesDrainComplete) apply(txn *statestore.Txn) Response {
 		ended[i] = e.ForVersion(txn.State().ClusterVersion())
 	}
 	txn.CompleteDrains(m.At, ended)
+	statestore.NoteRefusals(txn, refused, m.At)
 	return CompletionsApplied{Ended: ended, Refused: refused}
 }

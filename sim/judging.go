@@ -18,6 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/claimed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/ended"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/journaled"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/moved"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
@@ -52,6 +53,8 @@ type judging struct {
 	attached []world.Attachment
 	// ends compares the ends of drains with the processes of the nodes.
 	ends *ended.Judge
+	// journals compares the journals of drains with the rows.
+	journals *journaled.Judge
 	// moves judges the moves of data, if the nodes run real clients.
 	moves *moved.Judge
 	// appliedAt is the time of the newest entry.
@@ -70,7 +73,7 @@ const reportsPerEntry = 4
 func newJudging(p *player) *judging {
 	w := p.world
 	judge := invariant.New(p.judgeOptions())
-	j := &judging{player: p, world: w, judge: judge, claims: claimed.New(), volumes: p.scenario.UsesVolumes()}
+	j := &judging{player: p, world: w, judge: judge, claims: claimed.New(), journals: journaled.New(), volumes: p.scenario.UsesVolumes()}
 	j.ends = ended.New(ended.Options{Marked: p.config.Policy.Completion == rules.CompletionMarked, Real: p.scenario.Cluster.Clients == scenario.RealClients, Lives: j.lives})
 	j.moves = moved.New(moved.Options{
 		Retention: cmp.Or(p.scenario.Cluster.Retention, client.DefaultDataRetention), Marked: p.config.Policy.Completion == rules.CompletionMarked, Machines: w.Machines,
@@ -95,6 +98,7 @@ func newJudging(p *player) *judging {
 				j.moves.Untrue(m.Reports)
 			}
 			j.ends.Applied(w.Now(), a)
+			j.journals.Applied(w.Now(), a)
 			j.moves.Applied(w.Now(), a)
 		},
 		Elected:   func(server int) { judge.Began(w.Now(), server, w.Term()) },
@@ -118,6 +122,7 @@ func newJudging(p *player) *judging {
 		Restored: func(taken, restored *statestore.Snapshot) {
 			judge.Restored(w.Now(), taken, restored)
 			j.moves.Restored()
+			j.journals.Restored()
 		},
 	}
 	if p.scenario.Cluster.Replicas {
@@ -383,5 +388,5 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.rollouts.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.moves.Violations(), j.player.nodes.violations()), nil
+	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.rollouts.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.journals.Violations(), j.moves.Violations(), j.player.nodes.violations()), nil
 }

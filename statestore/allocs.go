@@ -27,6 +27,7 @@ import (
 // on it is the time since which a healthy allocation is unhealthy, and from [cluster.VersionOfRescheduling] on
 // the time at which an allocation that the servers let run has ended: no clock of a client decides.
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time) {
+	t.rows.written.journals.at = at
 	edits := editAllocs(&t.rows)
 	if versionIn(t.rows.tables) < cluster.VersionOfConfirmation {
 		at = time.Time{}
@@ -89,6 +90,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 // places its replacement. An allocation that is leaving or has ended does not change. The error is
 // [ErrAllocNotFound].
 func (t *Txn) MigrateAlloc(id cluster.AllocID, at time.Time) error {
+	t.rows.written.journals.at = at
 	at = at.UTC()
 	allocs := editAllocs(&t.rows)
 	a := allocs.row(id)

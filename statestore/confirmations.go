@@ -21,6 +21,7 @@ var (
 // [cluster.ConfirmableAt]. It lowers the counts of the records that count them. Below
 // [cluster.VersionOfConfirmation] it does nothing.
 func (t *Txn) ConfirmStops(id cluster.NodeID, now time.Time) {
+	t.rows.written.journals.at = now
 	confirmations{rows: &t.rows}.stopped(id, now)
 }
 
@@ -47,7 +48,9 @@ func (t *Txn) ConfirmDrain(id cluster.DrainID, by string, at time.Time) (int, er
 			rows = append(rows, a)
 		}
 	}
-	put(&t.rows, TableDrains, d, lifecycle.ConfirmByOperator(d, by, at))
+	confirmed := lifecycle.ConfirmByOperator(d, by, at)
+	put(&t.rows, TableDrains, d, confirmed)
+	journalWriter{&t.rows}.confirmed(d, confirmed)
 	c := confirmations{rows: &t.rows}
 	if versionIn(t.rows.tables) >= cluster.VersionOfData {
 		c.operator = &cluster.OtherConfirmation{Drain: id, By: by, At: at.UTC()}
@@ -161,5 +164,6 @@ func (c confirmations) lowerRecords(id cluster.NodeID, next func(*cluster.Drain)
 	}
 	for i := range after {
 		put(c.rows, TableDrains, before[i], after[i])
+		journalWriter{c.rows}.confirmed(before[i], after[i])
 	}
 }

@@ -12,6 +12,7 @@ import (
 // UpdateNodeDrain starts, updates or ends the drain of a node. The error is
 // [ErrNodeNotFound], or means that the id of a new drain is missing or taken.
 func (t *Txn) UpdateNodeDrain(u cluster.DrainUpdate) (cluster.DrainResult, error) {
+	t.rows.written.journals.at = u.At
 	n := t.State().Node(u.Node)
 	if n == nil {
 		return cluster.DrainResult{}, ErrNodeNotFound
@@ -86,6 +87,7 @@ func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainR
 // CompleteDrains ends drains that [rules.RecheckCompletions] has accepted in this state. An ending
 // is ignored if its node does not exist or is not in that drain. The nodes stay ineligible.
 func (t *Txn) CompleteDrains(at time.Time, endings []rules.Ending) {
+	t.rows.written.journals.at = at
 	for _, e := range endings {
 		n := t.State().Node(e.Node)
 		if n.Draining() {
@@ -116,15 +118,21 @@ func (t *rowWrites) recordDrain(d *cluster.Drain) {
 		d.DataNotCopied = nil
 	}
 	put(t, TableDrains, nil, d)
+	t.written.journals.ended = append(t.written.journals.ended, d)
 	t.counters.Records++
 	if oldest := t.oldestBeyond(d.NodeID); oldest != nil {
-		put(t, TableDrains, oldest, nil)
-		t.counters.Records--
+		deleteRecord(t, oldest)
 	}
 	if t.counters.Records > cluster.MaxDrainRecords {
-		put(t, TableDrains, first[cluster.Drain](t.tables, TableDrains, indexAge, key{}), nil)
-		t.counters.Records--
+		deleteRecord(t, first[cluster.Drain](t.tables, TableDrains, indexAge, key{}))
 	}
+}
+
+// deleteRecord deletes the record of an ended drain, and its journal.
+func deleteRecord(t *rowWrites, d *cluster.Drain) {
+	put(t, TableDrains, d, nil)
+	t.counters.Records--
+	journalWriter{t}.drop(d.ID)
 }
 
 // oldestBeyond returns the oldest record of the node if the node has too many, or nil.
@@ -140,4 +148,52 @@ func (t *rowWrites) oldestBeyond(id cluster.NodeID) *cluster.Drain {
 		return nil
 	}
 	return oldest
+}
+
+// ApplyMarks marks allocations, counts the marks in their drains, and upserts the
+// evaluations that act on them. [rules.Recheck] has accepted the marks in this state. A mark
+// that [lifecycle.CanMark] rejects is ignored. The error is that of UpsertEvals.
+func (t *Txn) ApplyMarks(at time.Time, marks []rules.Mark, evals []*cluster.Evaluation) error {
+	t.rows.written.journals.at = at
+	at = at.UTC()
+	allocs, nodes := editAllocs(&t.rows), editDrainingNodes(&t.rows)
+	for _, m := range marks {
+		a := allocs.row(m.Alloc)
+		if a == nil || !lifecycle.CanMark(nodes.row(a.NodeID), a, m) {
+			continue
+		}
+		lifecycle.ApplyMark(nodes.edit(a.NodeID), allocs.edit(a, at), m, at, t.rows.written.index)
+	}
+	allocs.write()
+	nodes.write()
+	return t.UpsertEvals(evals)
+}
+
+// markRow means that a drain has marked an allocation. It is a separate row instead of an index of
+// allocations, so that later writes to the allocation do not write it again.
+type markRow struct {
+	Drain cluster.DrainID
+	Alloc cluster.AllocID
+}
+
+// markOf returns the allocation's mark, zero if no drain has marked it.
+func markOf(a *cluster.Allocation) markRow {
+	if a == nil || !a.MarkedBy(a.DesiredTransition.Drain) {
+		return markRow{}
+	}
+	return markRow{a.DesiredTransition.Drain, a.ID}
+}
+
+// accountMark updates the rows of marks.
+func (t *rowWrites) accountMark(before, after *cluster.Allocation) {
+	was, is := markOf(before), markOf(after)
+	if was == is {
+		return
+	}
+	if was != (markRow{}) {
+		t.delete(tableMarks, &was)
+	}
+	if is != (markRow{}) {
+		t.insert(tableMarks, &is)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-memdb"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 )
 
 // TableNames are the names of all tables. Schema is their schema.
@@ -57,6 +58,10 @@ func (s *Store) InsertRow(row any) {
 		t.rows.insert(tableMarks, r)
 	case *versionRow:
 		t.rows.insert(tableLedger, r)
+	case *journal.Journal:
+		t.rows.insert(tableJournals, r)
+	case *journal.Running:
+		t.rows.insert(tableJournalGroups, r)
 	case *counters:
 		*t.rows.counters = *r
 	default:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -20,6 +21,8 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.Evaluation](),
 		reflect.TypeFor[cluster.Volume](),
 		reflect.TypeFor[cluster.VolumeClaim](),
+		reflect.TypeFor[journal.Journal](),
+		reflect.TypeFor[journal.Running](),
 		reflect.TypeFor[statestore.Usage](),
 		reflect.TypeFor[statestore.Health](),
 		reflect.TypeFor[statestore.Mark](),

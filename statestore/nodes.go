@@ -14,6 +14,7 @@ import (
 // a registration neither starts nor ends a drain. The error is [ErrNodeSecret] if the existing node
 // has another secret, or names the invalid field.
 func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
+	t.rows.written.journals.at = at
 	if n == nil || n.ID == "" {
 		return errors.New("registering a node without an id")
 	}
@@ -67,6 +68,7 @@ func (t *Txn) UpsertNode(n *cluster.Node, at time.Time) error {
 // UpdateNodeStatus sets the node's status. The error is [ErrNodeNotFound], or states that the
 // status is invalid.
 func (t *Txn) UpdateNodeStatus(id cluster.NodeID, status cluster.NodeStatus, at time.Time) error {
+	t.rows.written.journals.at = at
 	if !status.Valid() {
 		return fmt.Errorf("invalid node status %q", status)
 	}
@@ -164,6 +166,7 @@ func AppendNodeEvent(t *Txn, id cluster.NodeID, e cluster.NodeEvent) error {
 // the deletion, because a deleted node may be healthy and have its volumes mounted. It returns the
 // ids that do not exist; the other nodes are deleted.
 func (t *Txn) DeleteNodes(ids []cluster.NodeID, at time.Time) (missing []cluster.NodeID) {
+	t.rows.written.journals.at = at
 	deleted := make(map[cluster.NodeID]bool, len(ids))
 	for _, id := range ids {
 		n := t.State().Node(id)

@@ -211,13 +211,3 @@ func TestDeletingANodeEndsItsDrain(t *testing.T) {
 	must.Eq(t, "name of n1", d.NodeName)
 	must.Len(t, 4, allocIDs(w.snap().AllocsByNode("n1")), must.Sprint("its allocations stay, and the scheduler marks them as lost"))
 }
-
-func TestNodesByPrefix(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.nodes("a1", "a2", "b1", "a", "a\x00z")
-	must.Eq(t, []cluster.NodeID{"a", "a\x00z", "a1", "a2"}, nodeIDs(w.snap().NodesByPrefix("a")))
-	must.Eq(t, []cluster.NodeID{"b1"}, nodeIDs(w.snap().NodesByPrefix("b1")))
-	must.SliceEmpty(t, nodeIDs(w.snap().NodesByPrefix("c")))
-	must.Len(t, 5, nodeIDs(w.snap().NodesByPrefix("")))
-}

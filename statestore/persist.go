@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 )
 
 // A persisted state is the magic, the cluster version, and a frame for each row: its kind, its
@@ -42,6 +43,9 @@ const (
 	// kindVolume and kindClaim exist from cluster version 7 on.
 	kindVolume
 	kindClaim
+	// kindJournal and kindJournalGroup exist from cluster version 9 on.
+	kindJournal
+	kindJournalGroup
 )
 
 // versionRef is the number of a job version, counted from one; zero is none.
@@ -127,6 +131,12 @@ func (p *persister) rows(s *Snapshot) {
 	}
 	for c := range s.WorkView().Claims() {
 		p.frame(kindClaim, c)
+	}
+	for j := range scan[journal.Journal](s.tables, tableJournals, indexID, nil) {
+		p.frame(kindJournal, j)
+	}
+	for r := range scan[journal.Running](s.tables, tableJournalGroups, indexID, nil) {
+		p.frame(kindJournalGroup, r)
 	}
 }
 

@@ -16,6 +16,7 @@ func (t *Txn) ApplyPlan(p *cluster.Plan) (dropped []cluster.AllocID, err error) 
 	if p == nil {
 		return nil, errors.New("plan is missing")
 	}
+	t.rows.written.journals.at = p.At
 	w := planWriter{txn: t, at: p.At.UTC(), edits: editAllocs(&t.rows), versions: make(map[jobVersion]*cluster.Job)}
 	for _, s := range p.Stops {
 		if a := w.edits.row(s.Alloc); a != nil {

@@ -156,6 +156,12 @@ func (r *restorer) insert(k kind) error {
 	case kindClaim:
 		_, err := restoreRow(r, TableClaims, claimID)
 		return err
+	case kindJournal:
+		_, err := restoreRow(r, tableJournals, journalID)
+		return err
+	case kindJournalGroup:
+		_, err := restoreRow(r, tableJournalGroups, runningGroupID)
+		return err
 	}
 	return errors.New("there is no such kind")
 }

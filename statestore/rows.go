@@ -25,6 +25,7 @@ func (t *rowWrites) putNode(before, after *cluster.Node) {
 	t.written.changes.node(before, after)
 	put(t, TableNodes, before, after)
 	t.accountNode(before, after)
+	journalWriter{t}.node(before, after)
 }
 
 func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
@@ -34,6 +35,7 @@ func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
 		t.counters.Capacity = t.written.index
 	}
 	t.accountAlloc(before, after)
+	journalWriter{t}.alloc(before, after)
 	t.written.changes.alloc(before, after)
 	if after == nil {
 		t.noteRemoval(before)

@@ -28,6 +28,10 @@ const (
 	tableChanging = "restless"
 	// tableMarks holds the allocations that each drain has marked.
 	tableMarks = "marks"
+	// tableJournals holds the journals of drains, and tableJournalGroups the groups of those that run. They exist
+	// from cluster version 9 on.
+	tableJournals      = "journals"
+	tableJournalGroups = "journal groups"
 )
 
 // The indexes. Each table has the index id, which is unique.
@@ -166,6 +170,8 @@ func schema() *memdb.DBSchema {
 		table(tableLedger, &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: accountIndexer{}}),
 		table(tableChanging, unique(indexID, changingID)),
 		table(tableMarks, unique(indexID, markID)),
+		table(tableJournals, unique(indexID, journalID)),
+		table(tableJournalGroups, unique(indexID, runningGroupID), ordered(indexGroup, runningGroupByGroup)),
 	} {
 		s.Tables[t.Name] = t
 	}

@@ -115,11 +115,6 @@ func (s State) TableIndex(table string) uint64 {
 	return *index
 }
 
-// NodesByPrefix yields the nodes whose id begins with the prefix, by id.
-func (s State) NodesByPrefix(prefix string) iter.Seq[*cluster.Node] {
-	return scan[cluster.Node](s.tables, TableNodes, indexID, key{}.open(prefix))
-}
-
 // DrainingNodes yields the nodes that drain, by id.
 func (s State) DrainingNodes() iter.Seq[*cluster.Node] { return s.DrainView().DrainingNodes() }
 

@@ -19,7 +19,8 @@ type written struct {
 	usage   accountEdits[cluster.NodeID, usage]
 	healthy accountEdits[cluster.GroupKey, health]
 	// removed means that the transaction has deleted an allocation that its client may still run.
-	removed bool
+	removed  bool
+	journals journals
 	// changes are for the feeds; nil after the end of the transaction.
 	changes *changes
 }
@@ -54,6 +55,7 @@ func (t *Txn) Abort() {
 
 // flush writes the accounts and the counters.
 func (t *rowWrites) flush() {
+	journalWriter{t}.flush()
 	t.flushUsage()
 	t.flushHealth()
 	t.insert(tableLedger, t.counters)

@@ -64,6 +64,12 @@ func (c *Client) Drains(ctx context.Context, q Query) (*wire.DrainList, Answer, 
 	return get[*wire.DrainList](ctx, c, "/v1/drains", q.values())
 }
 
+// DrainStory reads a drain and its journal. It needs the whole id of the drain. If there is none, [NotFound] holds of the
+// error.
+func DrainStory(ctx context.Context, c *Client, id string, q Query) (*wire.DrainStory, Answer, error) {
+	return get[*wire.DrainStory](ctx, c, "/v1/drain/"+pathElement(id), q.values())
+}
+
 // ConfirmDrain declares that no task of an ended drain runs on its node, as if the clients had reported
 // the ends of the allocations that the record of the drain counts as unconfirmed. It needs the whole id
 // of the drain. If there is no record, [NotFound] holds of the error.

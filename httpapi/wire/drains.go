@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"time"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 )
 
@@ -259,6 +262,92 @@ func newDrainAlloc(r *rules.AllocExplanation) DrainAlloc {
 	}
 	if r.LastError != nil {
 		w.LastError = r.LastError.Error()
+	}
+	return w
+}
+
+// DrainStory is a drain and its journal.
+type DrainStory struct {
+	Drain *Drain
+	// Journal is null if the servers have none: nothing has happened in the drain since cluster version 9.
+	Journal *Journal
+}
+
+// Journal is what happened in a drain.
+type Journal struct {
+	// Events are the events, oldest first. EventsOmitted counts those that are missing after the first EventsFirst.
+	Events        []JournalEvent
+	EventsFirst   int
+	EventsOmitted int
+	// Groups are, by namespace, job and group, the groups of which the drain has marked allocations. After its end they
+	// are those that came lowest, and GroupsOmitted counts the others.
+	Groups        []JournalGroup
+	GroupsOmitted int
+}
+
+// JournalEvent is one event of a drain. Fields that its kind does not have are zero.
+type JournalEvent struct {
+	// Kind is requested, changed, stage began, stage ended, deadline took, refused, ended or confirmed.
+	Kind  string
+	Time  Time
+	Index uint64
+	// Text describes the event.
+	Text string
+	// By is the operator who caused the event, or empty.
+	By string
+	// Strategy is the requested strategy, or null.
+	Strategy *DrainSpec `json:",omitempty"`
+	Stage    string     `json:",omitempty"`
+	Allocs   int        `json:",omitempty"`
+	// Why is the reason of refusals, or the outcome.
+	Why string `json:",omitempty"`
+	// Until is the time of the last of several equal refusals, or null.
+	Until Time `json:",omitzero"`
+}
+
+// JournalGroup is what a drain did to one group.
+type JournalGroup struct {
+	Namespace string
+	JobID     string
+	Group     string
+	// Marked counts the allocations that the drain marked.
+	Marked int
+	// Lowest is how many allocations were healthy at least. Needed is how many the budget of the group required then;
+	// below zero it permitted more than the count.
+	Lowest, Needed int
+	LowestAt       Time
+	// LowestFor is how long Lowest were healthy, in nanoseconds, without the time since LowestSince. LowestSince
+	// is null unless Lowest are healthy now.
+	LowestFor   time.Duration
+	LowestSince Time
+	// Healthy counts the healthy allocations now, or at the end of the drain.
+	Healthy int
+}
+
+// NewJournal returns a journal as it travels, or nil.
+func NewJournal(j *journal.Journal) *Journal {
+	if j == nil {
+		return nil
+	}
+	w := &Journal{Events: []JournalEvent{}, EventsFirst: len(j.Events), EventsOmitted: j.EventsOmitted, Groups: []JournalGroup{}, GroupsOmitted: j.GroupsOmitted}
+	if j.EventsOmitted > 0 {
+		w.EventsFirst = journal.FirstEvents
+	}
+	for _, e := range j.Events {
+		event := JournalEvent{Kind: e.Kind.String(), Time: NewTime(e.At), Index: e.Index, Text: e.Text(), By: e.By, Allocs: e.Allocs, Why: e.Why, Until: NewTime(e.Until)}
+		if e.Strategy != nil {
+			event.Strategy = &DrainSpec{Deadline: e.Strategy.Deadline, IgnoreSystemJobs: e.Strategy.IgnoreSystemJobs}
+		}
+		if e.Kind == journal.StageBegan || e.Kind == journal.StageEnded {
+			event.Stage = e.Stage.String()
+		}
+		w.Events = append(w.Events, event)
+	}
+	for _, g := range j.Groups {
+		w.Groups = append(w.Groups, JournalGroup{
+			Namespace: string(g.Key.Job.Namespace), JobID: string(g.Key.Job.ID), Group: g.Key.Name, Marked: g.Marked, Lowest: g.Lowest, Needed: g.Needed,
+			LowestAt: NewTime(g.LowestAt), LowestFor: g.LowestFor, LowestSince: NewTime(g.Since), Healthy: g.Healthy,
+		})
 	}
 	return w
 }

@@ -113,7 +113,7 @@ func snapshotRule() lint.LoopRule {
 			"(*" + module + "/httpapi/session.stream).Read":       "the origin of the stream does not affect the state",
 		},
 		Outside: []string{
-			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic",
+			"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash", "hash/crc64", "io", "maps", "slices", "strings", "sync", "sync/atomic", "time",
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec",
 		},
 	}

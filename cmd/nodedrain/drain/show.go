@@ -1,0 +1,101 @@
+package drain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+)
+
+// Show is "nodedrain drain show".
+func Show() *cli.Command {
+	return &cli.Command{
+		Short: "Show what happened in a drain",
+		Description: `
+  Shows a drain, running or ended, with its journal: what operators requested, when each
+  stage began and ended, what the deadline took, what the servers refused, and how the
+  drain ended. For each group of which the drain moved allocations it shows the lowest
+  number of healthy allocations, for how long, and how many the group needed. The servers
+  write the journal with the events themselves. They keep it as long as the record of the
+  drain. DRAIN is the id of the drain or a prefix of it.
+`,
+		Args: "DRAIN", Connects: true, Formats: true,
+		Run: func(c *cli.Call) error { return show(c, c.Args[0]) },
+	}
+}
+
+func show(c *cli.Call, prefix string) error {
+	d, err := findDrain(c, prefix)
+	if err != nil {
+		return err
+	}
+	story, _, err := client.DrainStory(c.Ctx, c.API, d.ID, client.Query{})
+	switch {
+	case err != nil:
+		return cli.Errorf("Error querying drain: %v", err)
+	case c.Raw():
+		return c.PrintRaw(story)
+	}
+	storyFacts(story.Drain).Write(c.Out)
+	j := story.Journal
+	if j == nil {
+		fmt.Fprintln(c.Out, "\nThe servers have no journal of this drain: it is of a cluster version below 9")
+		return nil
+	}
+	c.SectionIfAny("Events", eventTable(j))
+	c.SectionIfAny("Groups", groupTable(j, time.Now()))
+	if j.GroupsOmitted > 0 {
+		fmt.Fprintf(c.Out, "and %s that came less low\n", cli.Count(j.GroupsOmitted, "group"))
+	}
+	return nil
+}
+
+func storyFacts(d *wire.Drain) *cli.Facts {
+	var f cli.Facts
+	f.Add("ID", d.ID)
+	f.Add("Node", fmt.Sprintf("%s (%s)", d.NodeName, cli.ShortID(d.NodeID, false)))
+	f.Add("Limit", cli.LimitText(d.Strategy))
+	f.Add("Started", cli.Clock(d.Strategy.StartedAt))
+	if d.EndedAt.IsZero() {
+		f.Add("Ended", "-")
+	} else {
+		f.Add("Ended", fmt.Sprintf("%s, after %s", cli.Clock(d.EndedAt), cli.Rough(d.EndedAt.Sub(d.Strategy.StartedAt.Time))))
+		f.Add("Outcome", OutcomeCell(d))
+	}
+	f.AddAny("By", cli.Author(d.UpdatedBy))
+	f.AddAny("Meta", cli.PairsText(d.Meta))
+	return &f
+}
+
+func eventTable(j *wire.Journal) *cli.Table {
+	t := cli.NewTable("Time", "Event")
+	for i, e := range j.Events {
+		if j.EventsOmitted > 0 && i == j.EventsFirst {
+			t.Row("...", cli.Count(j.EventsOmitted, "event")+" omitted")
+		}
+		text := e.Text
+		if !e.Until.IsZero() && e.Allocs > 1 {
+			text += ", until " + cli.Clock(e.Until)
+		}
+		t.Row(cli.Clock(e.Time), text)
+	}
+	return t
+}
+
+func groupTable(j *wire.Journal, now time.Time) *cli.Table {
+	t := cli.NewTable("Group", "Moved", "Lowest Healthy", "Needed", "Since", "For")
+	for _, g := range j.Groups {
+		lasted := g.LowestFor
+		if !g.LowestSince.IsZero() {
+			lasted += max(0, now.Sub(g.LowestSince.Time))
+		}
+		needed := fmt.Sprint(max(0, g.Needed))
+		if g.Lowest < g.Needed {
+			needed += " (below)"
+		}
+		t.Row(cli.JobName(g.Namespace, g.JobID)+"."+g.Group, fmt.Sprint(g.Marked), fmt.Sprint(g.Lowest), needed, cli.Clock(g.LowestAt), cli.Rough(lasted))
+	}
+	return t
+}
