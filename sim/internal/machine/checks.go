@@ -34,6 +34,9 @@ type targets map[[2]string]Target
 
 // SetTarget changes the target of a check.
 func SetTarget(n *Node, alloc cluster.AllocID, check string, state TargetState) {
+	if TargetOf(n, alloc, check).State == state {
+		return
+	}
 	n.targets[[2]string{string(alloc), check}] = Target{State: state, Since: n.clock.now}
 }
 
@@ -62,7 +65,12 @@ func (p *probes) Check(run client.CheckRun, reply func(checks.Result)) {
 		return
 	}
 	id := probed{run.Alloc.ID, run.Number}
-	answer := func(r checks.Result) { p.run.answers("Check", func() { reply(r) }) }
+	answer := func(r checks.Result) {
+		p.run.answers("Check", func() {
+			p.run.node.options.Observer.Checked(p.run.node, run.Alloc.ID, name, r.Outcome == checks.Passed)
+			reply(r)
+		})
+	}
 	if TargetOf(p.run.node, run.Alloc.ID, name).State == TargetHangs {
 		var cancel func()
 		end := func() {

@@ -24,6 +24,9 @@ func (d draw) checkedBy(a *cluster.Allocation) *cluster.Allocation {
 		})
 	}
 	if d.chance(2) {
+		s.Checks[0].Restart = &cluster.CheckRestart{Limit: 1 + d.IntN(4), Grace: d.upTo(30 * time.Second)}
+	}
+	if d.chance(2) {
 		s.TaskName = g.Tasks[0].Name
 	}
 	g.Services = []cluster.Service{s}

@@ -391,6 +391,7 @@ func (noObserver) Reported(*Node, []cluster.AllocReport)                        
 func (noObserver) Taken(*Node, []cluster.AllocReport)                           {}
 func (noObserver) Saved(*Node, *client.Record)                                  {}
 func (noObserver) Discarded(*Node, cluster.AllocID)                             {}
+func (noObserver) Checked(*Node, cluster.AllocID, string, bool)                 {}
 func (noObserver) Advanced(*Node)                                               {}
 func (noObserver) DevicesReported(*Node, string, []*cluster.DeviceGroup, error) {}
 func (noObserver) Reserves(*Node, client.TaskRef, cluster.DeviceKind, []string) {}

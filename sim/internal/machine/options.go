@@ -92,6 +92,8 @@ type Observer interface {
 	DevicesReported(n *Node, plugin string, groups []*cluster.DeviceGroup, err error)
 	// Reserves: the client calls Reserve of a running device plugin, for a start of a task.
 	Reserves(n *Node, task client.TaskRef, kind cluster.DeviceKind, ids []string)
+	// Checked: the client gets the result of a run of a check.
+	Checked(n *Node, alloc cluster.AllocID, check string, passed bool)
 	// Advanced is called after each event and step of the node.
 	Advanced(n *Node)
 	// Troubled: a fault that is not a fault of the client has occurred.

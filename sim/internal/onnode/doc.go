@@ -21,14 +21,16 @@
 //
 // # N2, grace
 //
-//   - A task gets its kill signal only if its allocation must stop. There are four reasons. The
-//     servers stop it, or have not answered for the stop_on_client_after of the group, and the
-//     shutdown delays of the group and of the task have passed. Or a task of the allocation has
+//   - A task gets its kill signal only if its allocation must stop, or if a check restarts it: the target has failed so often
+//     in a row after the grace of check_restart, since the task and the client began. Then it restarts soon. There are four
+//     other reasons. The servers
+//     stop it, or have not answered for the stop_on_client_after of the group, and the
+//     shutdown delays of the group and of the task have passed. Or another task of the allocation has
 //     ended, and the shutdown delay of the task has passed since then. Or a record or a report states
 //     that a task has failed. The record may be saved a little later. With a full disk, or if the
 //     client dies before, it is missing. Or the task is a poststop task that has used its time.
 //   - At that time the tasks that must stop earlier have no process, except processes that cannot
-//     die. The order is: leader, main tasks, sidecars.
+//     die. The order is: leader, main tasks, sidecars. A task that a check restarts ends alone.
 //   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its
 //     tasks end within the stop time and a minute, unless there was trouble. If the client is dead,
 //     its watchdog does the same, and trouble other than a full disk is no excuse. A watchdog
@@ -125,13 +127,14 @@
 //   - At a healthy verdict, each task that must run runs, and has run for the minimum healthy time,
 //     and each one-shot task has exited with 0. After k verdicts false the minimum is 2^k times as
 //     long, at most the healthy deadline. The target of no check that decides has not passed for longer
-//     than the client takes to find it: interval and timeout for each failure that the check may have. k falls by one for each healthy deadline in which the
+//     than the client takes to find it: interval and timeout for each failure that the check may have. As the targets
+//     answered since the task and the client began, the check passes, and has passed for the minimum. k falls by one for each healthy deadline in which the
 //     verdict was true. Five seconds are between two healthy verdicts.
 //   - The healthy verdict is not late. If the client works and its drivers had no trouble, it is there two
 //     seconds after the tasks have run for the minimum healthy time, or, after an earlier verdict, for the
 //     healthy deadline. They count from the record that states that they run.
 //   - A healthy allocation becomes unhealthy only if a process of a task that must run has ended, if the
-//     target of a check did not pass shortly before, or after trouble of its driver, shim or machine.
+//     target of a check did not pass shortly before, if a check restarts a task, or after trouble of its driver, shim or machine.
 //   - A record is not healthy when a task that must run has been dead for longer than a second, unless
 //     its driver had trouble, and when the client has had enough time to find that the target of a check
 //     does not pass.

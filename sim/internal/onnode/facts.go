@@ -32,7 +32,7 @@ func (f *facts) find(c invariant.Check, id cluster.AllocID, format string, args 
 func (f *facts) alloc(id cluster.AllocID) *alloc {
 	a := f.allocs[id]
 	if a == nil {
-		a = &alloc{id: id, terminated: map[string]time.Time{}, unreserved: map[string]time.Time{}}
+		a = &alloc{id: id, terminated: map[string]time.Time{}, unreserved: map[string]time.Time{}, results: map[string]results{}}
 		f.allocs[id] = a
 		f.order = append(f.order, a)
 	}

@@ -60,6 +60,8 @@ type alloc struct {
 	health                      health
 	// terminated and unreserved are the times of the events that were judged, by task.
 	terminated, unreserved map[string]time.Time
+	// results are those of its checks, by name.
+	results map[string]results
 }
 
 // trouble are the times of the last faults.
@@ -116,6 +118,7 @@ func (j *Judge) Started(n *machine.Node) {
 	}
 	boot := n.BootID()
 	for _, a := range j.order { // a client has no allocation without a record
+		clear(a.results)
 		if r := n.Record(a.id); r == nil {
 			a.received = time.Time{}
 		} else if r.BootID != boot {
@@ -167,6 +170,11 @@ func (j *Judge) Received(n *machine.Node, w client.Changes) {
 			a.stop(j.now)
 		}
 	}
+}
+
+// Stopped reports whether a client has received the stop of an allocation.
+func Stopped(j *Judge, id cluster.AllocID) bool {
+	return j.allocs[id] != nil && !j.allocs[id].stopAt.IsZero()
 }
 
 // stop records that a client receives the stop of the allocation.

@@ -102,6 +102,15 @@ func (f *fixture) slow(t *testing.T) client.TaskRef {
 	return client.TaskRef{Alloc: "slow", Task: "web", ID: f.node.Record("slow").Tasks[0].ID}
 }
 
+// checked returns an allocation with a check that restarts its task at the second failure after ten seconds.
+func checked(id cluster.AllocID) *cluster.Allocation {
+	a := allocation(id)
+	a.Job.TaskGroups[0].Services = []cluster.Service{{Name: "web", PortLabel: "80", Checks: []cluster.ServiceCheck{{
+		Name: "up", Type: cluster.CheckTCP, Interval: time.Minute, Timeout: time.Second, Restart: &cluster.CheckRestart{Limit: 2, Grace: 10 * time.Second},
+	}}}}
+	return a
+}
+
 func allocation(id cluster.AllocID) *cluster.Allocation {
 	group := &cluster.TaskGroup{Name: "g", Count: 1, Tasks: []*cluster.Task{{Name: "web", Driver: "mock", KillTimeout: 5 * time.Second}}}
 	job := &cluster.Job{ID: "web", Type: cluster.JobService, TaskGroups: []*cluster.TaskGroup{group}}
@@ -492,6 +501,19 @@ func TestJudge(t *testing.T) {
 			f.saved(f.alloc, false)
 			f.advance(t, 6*time.Minute)
 			f.judge.Advanced(f.node)
+		}},
+		{"healthy before its check has passed", "N9 healthy before its check", func(t *testing.T, f *fixture) {
+			a := checked("a4")
+			f.node.Servers(f.wanted(a))
+			f.advance(t, 2*time.Second)
+			f.judge.Saved(f.node, &client.Record{Alloc: a, History: verdict.History{Healthy: new(true)}, HealthyAt: f.node.Now()})
+		}},
+		{"a check does not restart its task", "N2 does not restart", func(t *testing.T, f *fixture) {
+			f.node.Servers(f.wanted(checked("a4")))
+			f.advance(t, 20*time.Second)
+			for range 4 { // the client does not get these results
+				f.judge.Checked(f.node, "a4", "up", false)
+			}
 		}},
 		{"unhealthy without a cause", "N9 unhealthy without a cause", func(_ *testing.T, f *fixture) { f.saved(f.alloc, false) }},
 		{"the rows are healthy and the task is dead", "N9 healthy in the rows", func(t *testing.T, f *fixture) {

@@ -89,6 +89,9 @@ func (j *tasks) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Pro
 			j.find("N1 second copy", id, "%s starts while process %d of %s lives", p.Task, other.PID, other.Task)
 		}
 	}
+	if t := a.task(taskOf(p)); t != nil {
+		a.began(t)
+	}
 	if !names(n.Record(id), p.Task) && !a.lost {
 		j.find("N1 no record", id, "%s starts, and no record on the disk names it", p.Task)
 	}
@@ -140,8 +143,9 @@ func (j *tasks) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 		return
 	}
 	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate), life: j.lives, watchdog: watchdog})
+	alone := restarts(n, id, p) && len(a.restarting(task)) > 0
 	for _, other := range a.group().Tasks {
-		if other != nil && place(other) < place(task) && j.taskRuns(n, id, other.Name) {
+		if other != nil && !alone && place(other) < place(task) && j.taskRuns(n, id, other.Name) {
 			j.find("N2 order", id, "%s must stop before %s, which runs", name, other.Name)
 		}
 	}
@@ -224,7 +228,7 @@ func (j *tasks) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cl
 		return !j.now.Before(p.StartedAt.Add(cluster.PoststopLimit))
 	}
 	for _, other := range a.group().Tasks {
-		if other == nil {
+		if other == nil || other == task { // it would not run if its own end were the cause
 			continue
 		}
 		for _, start := range j.starts[string(id)+":"+other.Name] {
@@ -234,7 +238,7 @@ func (j *tasks) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cl
 		}
 	}
 	r := n.Record(id)
-	return n.DiskFull() || a.failed || restarts(n, id, p) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
+	return n.DiskFull() || a.failed || restarts(n, id, p) && j.mayRestart(a, task, p) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
 }
 
 // stopSlack is longer than a client waits for a driver that is down, after the grace.

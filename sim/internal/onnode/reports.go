@@ -32,7 +32,7 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 // Discarded implements [machine.Observer].
 func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 	j.now = n.Now()
-	j.noneLives(n, "N1 a process without a record", id, "the record was removed")
+	noneLives(j, n, "N1 a process without a record", id, "the record was removed")
 	a := j.alloc(id)
 	if !a.endTaken && !a.lost {
 		j.find("N4 its end is not reported", id, "the record was removed, and the servers have no report that contains its end")
@@ -46,7 +46,7 @@ func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 }
 
 // noneLives adds a violation if a process of the allocation runs.
-func (j *Judge) noneLives(n *machine.Node, c invariant.Check, id cluster.AllocID, why string) {
+func noneLives(j *Judge, n *machine.Node, c invariant.Check, id cluster.AllocID, why string) {
 	a := j.alloc(id)
 	for _, t := range a.group().Tasks {
 		if t == nil {
@@ -66,7 +66,7 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 	for _, r := range reports {
 		a := j.alloc(r.Alloc)
 		if terminal(r) {
-			j.noneLives(n, "N3 not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
+			noneLives(j, n, "N3 not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
 			j.devices.devicesAreFree(n, r.Alloc, r.ClientStatus)
 			j.volumes.volumesAreOff(n, a, &r)
 			a.ended = true

@@ -108,6 +108,9 @@ func (v verdicts) healthy(n *machine.Node, a *alloc, r *client.Record, least tim
 	if name, since := v.badTarget(n, a, r.HealthyAt, 0); name != "" {
 		v.judge.find("N9 healthy although a check fails", r.Alloc.ID, "the target of %s has not passed since %s", name, since)
 	}
+	if name, since := v.early(a, r, least); name != "" {
+		v.judge.find("N9 healthy before its check", r.Alloc.ID, "%s has passed since %s, and the least time is %s", name, since, least)
+	}
 	for _, t := range a.group().Tasks {
 		if t == nil || t.Poststop() {
 			continue
@@ -132,6 +135,9 @@ func (v verdicts) healthy(n *machine.Node, a *alloc, r *client.Record, least tim
 // unhealthy judges a verdict that becomes false.
 func (v verdicts) unhealthy(n *machine.Node, a *alloc, r *client.Record) {
 	if a.lost || v.mayFail(n, a, r.HealthyAt) || r.Stopping && len(a.deciding()) > 0 { // traffic ends before the stop
+		return
+	}
+	if a.restartsNow(r) { // N2 judges the restart
 		return
 	}
 	for _, t := range a.group().Tasks {
@@ -240,7 +246,7 @@ func startsOf(r *client.Record) string {
 // wrong. After a first verdict the healthy deadline is long enough.
 func (v verdicts) healthyLate(n *machine.Node, a *alloc) {
 	r, h := n.Record(a.id), &a.health
-	if h.good != nil && *h.good || r == nil || h.since.IsZero() || !v.works(n, 2*noticed) {
+	if h.good != nil && *h.good || r == nil || h.since.IsZero() || !v.works(n, 2*noticed) || a.restartsNow(r) {
 		return
 	}
 	for _, t := range a.group().Tasks {
