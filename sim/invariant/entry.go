@@ -40,6 +40,10 @@ func (t *rowIDs) collect(a shims.Applied, touched witness.Touched) {
 		t.addCounting(a.Before, confirmedNodes(a.Before, m.Reports)...)
 	case *shims.NodeRegister, *shims.ConfirmStops, *shims.ConfirmDrain:
 		t.addCounting(a.Before, t.Nodes...)
+	case *shims.JobRegister: // allocations get the services of the new version
+		for a := range a.Before.AllocsByJob(keyOf(m.Job)) {
+			t.Allocs = append(t.Allocs, a.ID)
+		}
 	case *shims.JobDeregister:
 		if m.Purge {
 			t.addEvalsOf(a.Before, m.Job)

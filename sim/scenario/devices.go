@@ -176,5 +176,8 @@ func (g *Group) check() error {
 	if g.GPUMilli > 0 && len(g.Devices) > 0 {
 		return errTwoGPUs
 	}
+	if g.Check != nil && !g.Service {
+		return errNoService
+	}
 	return nil
 }

@@ -181,6 +181,10 @@
 //   - prestart, poststart, sidecar, poststop: it has a further task with this lifecycle.
 //   - restart=TIME: a task that has ended starts again after TIME, without a limit. By default the
 //     restart policy of the product limits the restarts.
+//   - service: each allocation is an instance of a service with the name of its group.
+//   - check=INTERVAL/TIMEOUT: the check of the service. It decides about the health of the allocation, unless :ignored
+//     follows. :restart:LIMIT/GRACE also follows: so many failures in a row restart the main task. Those in the grace after
+//     its start do not count. Only real clients run checks.
 //   - lost-after=TIME: how long an allocation may be unreachable before it is lost. no-replace: nothing
 //     replaces it meanwhile, nor when it is lost, until its end is confirmed. keep-replacement: if its
 //     node returns in time, its replacement is kept.
@@ -272,7 +276,7 @@
 //   - register JOB: registers the job as the file declares it.
 //
 //   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N, version=N. Another version of the tasks
-//     replaces the allocations that run. For one group also remove, or rename=NAME.
+//     replaces the allocations that run. service=N: another version of the service changes its tag alone. For one group also remove, or rename=NAME.
 //     Without a parameter the job is registered again without a change.
 //
 //   - stop JOB, purge JOB: purge also deletes the job. stop web[0]: a plan without
@@ -290,6 +294,10 @@
 //
 //   - volume VOLUME register, deregister or detach: changes a volume. It registers as the file declares
 //     it. A detach takes it off the node on=NODE, which is required. force: also one that allocations use.
+//
+//   - target SELECTOR fails, hangs or passes: what the target of the check does, for the allocations that run and for later
+//     ones. The last event that matches decides. It passes at the beginning. replacements: only allocations that have
+//     replaced another match. It needs clients=real.
 //
 // Operations on servers:
 //

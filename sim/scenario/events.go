@@ -85,6 +85,8 @@ type (
 		MaxParallel *int `drain:"max-parallel"`
 		// Version is the version of the tasks: another one replaces the allocations that run.
 		Version *int `drain:"version"`
+		// Service is the version of the service: another one changes its tag, and replaces no allocation.
+		Service *int `drain:"service"`
 		// Remove removes the group, Rename renames it. Both need a Group.
 		Remove bool   `drain:"remove"`
 		Rename string `drain:"rename"`

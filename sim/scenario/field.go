@@ -125,6 +125,8 @@ func (p *scope) field(d declaration, to any) (f field) {
 		f = pointer(d.name, to, parseCount, wholeText[int])
 	case **cluster.ReschedulePolicy:
 		f = pointer(d.name, to, parseReschedule, rescheduleText)
+	case **Check:
+		f = pointer(d.name, to, parseCheck, Check.text)
 	case *float64:
 		f = value(d, to, parseChance, fractionText)
 	case **float64:

@@ -32,6 +32,13 @@ alloc web[0..1] on=n5
 alloc web on=n5
 client * worsen=1s..2s recover=never copy=1h0m0.5s
 client * crash=5s..1m
+job app service check=1s/2s
+job app service check=1m/2s:restart:1/0s
+job app service
+at 1h target web fails replacements
+at 1h target @n1 hangs
+at 1h target * passes
+at 1h edit app service=3
 at 1h volume own[0] detach on=n1 force
 at 1h volume data1 deregister force
 at 1h volume data2 register

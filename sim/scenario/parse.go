@@ -170,6 +170,7 @@ func (p *parser) read(lines []string) {
 	}
 	p.wanted()
 	p.realOnly()
+	p.services()
 	review{p}.wholeFile()
 	slices.SortStableFunc(p.warnings, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 }

@@ -103,6 +103,10 @@ type Group struct {
 	StopAway        time.Duration `drain:"stop-away"` // after which a client that reaches no server stops it
 	Restart         time.Duration `drain:"restart"`   // after which a task that has ended starts again, without a limit
 	Classes         []string      `drain:"classes"`   // the node classes on which it may run; nil is any
+	// Service: each allocation is an instance of a service with the name of the group. Check is the check of the service, or
+	// nil.
+	Service bool   `drain:"service"`
+	Check   *Check `drain:"check"`
 }
 
 // Indexes are Count indexes of allocations in a group, from First on. Zero names none.

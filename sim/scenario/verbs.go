@@ -13,7 +13,7 @@ import (
 func operations() []Op {
 	return []Op{
 		&Drain{}, &Cancel{}, &Confirm{}, &Register{}, &Edit{}, &Stop{}, &Stop{Purge: true}, &Exit{}, &Exit{Failed: true}, &Place{},
-		&NodeChange{}, &VolumeChange{}, &Elect{}, &Pause{}, &Clock{}, &Restore{}, &Forget{}, &Fault{},
+		&NodeChange{}, &VolumeChange{}, &TargetChange{}, &Elect{}, &Pause{}, &Clock{}, &Restore{}, &Forget{}, &Fault{},
 	}
 }
 
@@ -38,6 +38,7 @@ func (o *Exit) verb() string {
 func (*Place) verb() string        { return "place" }
 func (*NodeChange) verb() string   { return "node" }
 func (*VolumeChange) verb() string { return "volume" }
+func (*TargetChange) verb() string { return "target" }
 func (*Elect) verb() string        { return "elect" }
 func (*Pause) verb() string        { return "pause" }
 func (*Clock) verb() string        { return "clock" }
@@ -106,6 +107,8 @@ func (p *scope) places(op Op) []place {
 	case *VolumeChange:
 		return []place{placed(&o.Volume, p.theVolume, itself[cluster.VolumeID]),
 			changed(&o.Change, VolumeRegister, VolumeDeregister, VolumeDetach)}
+	case *TargetChange:
+		return []place{placed(&o.Match, p.selector, Selector.String), changed(&o.Change, TargetFails, TargetHangs, TargetPasses)}
 	case *Elect:
 		return server(&o.Server)
 	case *Pause:

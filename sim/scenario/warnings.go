@@ -54,6 +54,9 @@ func (r review) groups(j *Job, line int) {
 				r.file.warn(line, "%s: no node above has a device %s", label, d.Name)
 			}
 		}
+		if g.Check != nil && j.Type.ToCompletion() {
+			r.file.warn(line, "%s: batch work has no check", label)
+		}
 	}
 }
 
@@ -192,6 +195,12 @@ func (r review) oneEvent(e *Event) {
 	case *Elect:
 		if o.Unaware > longDelay {
 			r.file.warn(e.Line, "a leader acts as one for %s after its term", DurationText(o.Unaware))
+		}
+	case *TargetChange:
+		if r.file.scenario.Cluster.Clients != RealClients {
+			r.file.warn(e.Line, "no check runs: the file has no clients=%s", RealClients)
+		} else if !r.file.scenario.checked(o.Match) {
+			r.file.warn(e.Line, "no group of %s has a check", o.Match)
 		}
 	case *Edit:
 		if o.Count != nil && o.MaxParallel != nil && *o.MaxParallel > *o.Count {

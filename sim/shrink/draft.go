@@ -122,6 +122,8 @@ func (d *draft) sweepOp(op scenario.Op) bool {
 		return d.removed(op.Alloc.Group) || d.nodes[op.Alloc.Node]
 	case *scenario.Exit:
 		return d.removed(op.Alloc.Group) || d.nodes[op.Alloc.Node]
+	case *scenario.TargetChange:
+		return d.refersToRemoved(op.Match)
 	case *scenario.Fault:
 		return d.strikesRemoved(op)
 	}

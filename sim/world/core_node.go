@@ -2,12 +2,15 @@ package world
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/setting"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -154,10 +157,38 @@ func (n *coreNode) receive(a *cluster.Allocation) {
 	}
 	s := &received{alloc: a, behaviour: n.cores.fleet.behaviour(a, nil)}
 	n.allocs[a.ID] = s
+	for _, c := range n.cores.targets {
+		setTarget(n, a, c)
+	}
 	if _, strikes := n.cores.fleet.world.Faults.strike(scenario.DriverLie, target{Alloc: a}); strikes {
 		draws := Stream(n.cores.fleet.world.options.Seed, "lie/"+a.Name+"@"+string(a.NodeID))
 		s.lie = liesAtStop + lie(draws.IntN(int(lieCount-liesAtStop)))
 	}
+}
+
+// setTarget changes the target of the checks of an allocation, if the change matches it.
+func setTarget(n *coreNode, a *cluster.Allocation, c scenario.TargetChange) {
+	states := map[scenario.TargetVerb]machine.TargetState{
+		scenario.TargetPasses: machine.TargetPasses, scenario.TargetFails: machine.TargetFails, scenario.TargetHangs: machine.TargetHangs,
+	}
+	if c.Match.Matches(a) {
+		machine.SetTarget(n.machine, a.ID, setting.CheckName, states[c.Change])
+	}
+}
+
+// setTargets changes the targets of checks.
+func (c *cores) setTargets(change scenario.TargetChange) error {
+	c.targets = append(c.targets, change)
+	for _, n := range c.nodes {
+		if err := n.advance(); err != nil {
+			return err
+		}
+		for _, id := range slices.Sorted(maps.Keys(n.allocs)) {
+			setTarget(n, n.allocs[id].alloc, change)
+		}
+		c.wake(n)
+	}
+	return nil
 }
 
 // writes returns how many bytes the tasks of an allocation write to their disk.

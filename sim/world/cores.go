@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/transfer"
+	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 )
 
 // cores are the nodes with real clients. Their clocks are right.
@@ -34,6 +35,8 @@ type cores struct {
 	requests, refused []*claimRequest
 	// transfers move the data of ephemeral disks.
 	transfers *transfer.Servers
+	// targets are the changes of targets of checks, in their order.
+	targets []scenario.TargetChange
 }
 
 // clusterID is the id of the cluster in the answers of the servers.

@@ -226,6 +226,13 @@ func (o operation) do(op scenario.Op) (done bool, err error) {
 		}
 	case *scenario.VolumeChange:
 		o.volume(op)
+	case *scenario.TargetChange:
+		if o.world.clients.real == nil {
+			o.nothing("simulated clients run no checks")
+			return true, nil
+		}
+		o.effect.Found()
+		return true, o.world.clients.real.setTargets(*op)
 	default:
 		return false, nil
 	}

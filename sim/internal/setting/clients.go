@@ -86,6 +86,12 @@ func ChangedNodes(a shims.Applied, changed func(...cluster.NodeID)) {
 				changed(gone.NodeID)
 			}
 		}
+	case *shims.JobRegister: // allocations may get the services of the new version
+		for given := range a.After.AllocsByJob(m.Job.Key()) {
+			if given.AllocModifyIndex == a.Index {
+				changed(given.NodeID)
+			}
+		}
 	case *shims.JobDeregister: // a purge stops or deletes allocations
 		for gone := range a.Before.AllocsByJob(m.Job) {
 			changed(gone.NodeID)

@@ -38,7 +38,7 @@ func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.T
 			Resources: cluster.Resources{CPU: g.CPU, MemoryMB: g.MemoryMB, GPU: g.GPUMilli},
 			Devices:   deviceRequests(g.Devices), CSIPlugin: csiPlugin(g),
 		}},
-		Volumes: volumeRequests(s, g), Ports: portRequests(g.Ports),
+		Volumes: volumeRequests(s, g), Ports: portRequests(g.Ports), Services: services(g, t),
 	}
 	for _, r := range built.Volumes {
 		built.Tasks[0].VolumeMounts = append(built.Tasks[0].VolumeMounts, cluster.VolumeMount{Volume: r.Name, Destination: "/" + r.Name, ReadOnly: r.ReadOnly})
@@ -151,6 +151,11 @@ func Edit(j *cluster.Job, e *scenario.Edit) (*cluster.Job, error) {
 		}
 		if e.MaxParallel != nil && edited.Type == cluster.JobService {
 			g.Migrate.MaxParallel = *e.MaxParallel
+		}
+		if e.Service != nil {
+			for i := range g.Services {
+				g.Services[i].Tags = []string{"v" + strconv.Itoa(*e.Service)}
+			}
 		}
 		if e.Version != nil {
 			for _, t := range g.Tasks {
