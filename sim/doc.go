@@ -6,7 +6,8 @@
 // ([invariant.Judge]). Another judge checks the scheduler's plans ([placement.Judge]), and another
 // one the deletion of ended work ([collected.Judge]), and another one the claims of volumes
 // ([claimed.Judge]), and another one compares the ends of drains with the processes of the nodes
-// ([ended.Judge]), and another one the rollouts of new versions ([rolled.Judge]). If the nodes run
+// ([ended.Judge]), and another one the rollouts of new versions ([rolled.Judge]), and another one the catalogue of services
+// ([listed.Judge]). If the nodes run
 // the real client, a judge of each node checks N1 to N9, N12 ([onnode.Judge]). The [Result] holds
 // the violations, and the events that had no effect ([NoEffect]). Equal scenarios give equal runs,
 // to the last step: the hash of a run shows it.
@@ -22,6 +23,7 @@
 //	claimed    the judge of the claims of volumes
 //	ended      the judge of the ends of drains by processes
 //	rolled     the judge of rollouts
+//	listed     the judge of the catalogue of services
 //	machine    a node that runs the real client
 //	onnode     the judge of such a node
 //	swarm      scenarios from seeds, many of them, and counts of rare events

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/collected"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/ended"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/journaled"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/listed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/moved"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
@@ -55,6 +56,8 @@ type judging struct {
 	ends *ended.Judge
 	// journals compares the journals of drains with the rows.
 	journals *journaled.Judge
+	// catalogue judges the catalogue of services, or is nil without services.
+	catalogue *listed.Judge
 	// moves judges the moves of data, if the nodes run real clients.
 	moves *moved.Judge
 	// appliedAt is the time of the newest entry.
@@ -78,6 +81,9 @@ func newJudging(p *player) *judging {
 	j.moves = moved.New(moved.Options{
 		Retention: cmp.Or(p.scenario.Cluster.Retention, client.DefaultDataRetention), Marked: p.config.Policy.Completion == rules.CompletionMarked, Machines: w.Machines,
 	})
+	if p.scenario.HasServices() {
+		j.catalogue = listed.New()
+	}
 	judge.Began(w.Now(), w.Leader(), w.Term())
 	o := world.Observer{
 		ClockSet: func(term int, ahead time.Duration) {
@@ -100,6 +106,9 @@ func newJudging(p *player) *judging {
 			j.ends.Applied(w.Now(), a)
 			j.journals.Applied(w.Now(), a)
 			j.moves.Applied(w.Now(), a)
+			if j.catalogue != nil {
+				j.catalogue.Applied(w.Now(), a)
+			}
 		},
 		Elected:   func(server int) { judge.Began(w.Now(), server, w.Term()) },
 		TermEnded: func(term int) { judge.Ended(w.Now(), term) },
@@ -255,6 +264,9 @@ func (j *judging) quiet() {
 	j.quietClaims()
 	j.quietRows()
 	w := j.world
+	if j.catalogue != nil {
+		j.catalogue.Quiet(w.Now(), w.Machines(), j.player.nodes.stopped)
+	}
 	j.moves.Quiet(w.Now(), w.Truth())
 	state := w.State()
 	if state.Index() < j.nextIndex && !j.player.options.Thorough {
@@ -312,6 +324,9 @@ func (j *judging) still() {
 	p.nodes.still(w)
 	if p.faultsEnded && w.Now().Sub(p.faultsEndedAt) > settle(p.scenario)+untroubled {
 		p.nodes.settled(w)
+		if j.catalogue != nil {
+			j.catalogue.Settled(w.Now(), w.Truth(), w.Machines())
+		}
 		j.moves.Settled(w.Now(), w.Truth(), world.Turns(w))
 		if j.volumes {
 			j.claims.Still(w.Now(), w.Truth(), j.mounted())
@@ -388,5 +403,9 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	return slices.Concat(j.judge.Violations(), j.plans.Violations(), j.rollouts.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.journals.Violations(), j.moves.Violations(), j.player.nodes.violations()), nil
+	violations := slices.Concat(j.judge.Violations(), j.plans.Violations(), j.rollouts.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.journals.Violations(), j.moves.Violations(), j.player.nodes.violations())
+	if j.catalogue != nil {
+		violations = append(violations, j.catalogue.Violations()...)
+	}
+	return violations, nil
 }
