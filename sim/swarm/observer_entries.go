@@ -54,6 +54,7 @@ func (o *Observer) applied(a shims.Applied) {
 		}
 	case *shims.JobRegister:
 		o.edited(a, m)
+		o.count("service/edited", draining(a.After) > 0 && gives(a, m))
 	case *shims.NodeUpdateStatus:
 		o.returned(a, m.Node)
 	case *shims.NodeRegister:
@@ -64,6 +65,7 @@ func (o *Observer) applied(a shims.Applied) {
 		o.left(m)
 		o.gaveUp(a, m)
 		o.moved(a, m)
+		o.checked(a, m)
 	case *shims.VolumeDetach:
 		o.forced(a, m)
 	case *shims.ClaimUpdate:
@@ -78,6 +80,7 @@ func (o *Observer) applied(a shims.Applied) {
 			o.ported(a, r.Accepted.Places)
 			for _, placed := range r.Accepted.Places {
 				o.count("core/given", placed.Cores != nil && draining(a.After) > 0)
+				o.count("service/given", placed.Job.Group(placed.TaskGroup).HasServices() && draining(a.After) > 0)
 			}
 			o.planned(a, r.Accepted)
 		}

@@ -39,6 +39,7 @@ func (m *story) drawStory() {
 	changes.drawRaces()
 	m.drawElections()
 	m.drawClocks()
+	m.drawServices()
 }
 
 // moment draws the time of an event. Most events come soon after an anchor, because such events find
