@@ -63,7 +63,9 @@ func (n *nodes) still(w *world.World) {
 }
 
 // stopped reports whether the client of a node has received the stop of an allocation.
-func (n *nodes) stopped(node cluster.NodeID, id cluster.AllocID) bool { return onnode.Stopped(n.by[node], id) }
+func (n *nodes) stopped(node cluster.NodeID, id cluster.AllocID) bool {
+	return onnode.Stopped(n.by[node], id)
+}
 
 func (n *nodes) violations() (all []invariant.Violation) {
 	for _, j := range n.judges {

@@ -2,8 +2,8 @@
 // has seen of each allocation, and compares them with those of the product at each entry. It shares no code with the
 // product.
 //
-//   - [Wrong]: the catalogue has exactly the instances of the allocations that run, whose stop no entry has written, whose
-//     node is in touch or has time to return, and that are healthy if a check decides. An instance has the port of its
+//   - [Wrong]: the catalogue has exactly the instances of the allocations that run, whose stop no entry has written, nor
+//     that of their job or the removal of their group, whose node is in touch or has time to return, and that are healthy if a check decides. An instance has the port of its
 //     allocation, and the tag of the version of its job that was last given to it. A new version whose tasks are the same
 //     is given to the allocations that run.
 //   - [Unnoticed]: if an entry changes the instances, the catalogue has the index of the entry. Otherwise a reader that

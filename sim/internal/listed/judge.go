@@ -137,7 +137,7 @@ func runsOn(was, is *cluster.TaskGroup) bool {
 func (j *Judge) expected(s *statestore.Snapshot) (all []string) {
 	for row := range s.Allocs() {
 		a, job, node := j.allocs[row.ID], s.Job(row.JobKey()), s.Node(row.NodeID)
-		if job == nil || node == nil || a.over || a.given == nil || len(a.given.Services) == 0 || !offers(job) {
+		if job == nil || !wanted(job, row) || node == nil || a.over || a.given == nil || len(a.given.Services) == 0 || !offers(job) {
 			continue
 		}
 		if row.ClientStatus == "pending" || node.Status == "down" || node.Status == "disconnected" && !awaited(job, row) {
@@ -158,6 +158,12 @@ func (j *Judge) expected(s *statestore.Snapshot) (all []string) {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// wanted reports whether the present version of a job has the group of an allocation, and is not stopped. A plan stops
+// the others later.
+func wanted(job *cluster.Job, row *cluster.Allocation) bool {
+	return !job.Stop && groupOf(job, row) != nil
 }
 
 // offers reports whether a group of the present version of a job has a service.
@@ -214,7 +220,7 @@ func (j *Judge) Settled(now time.Time, s *statestore.Snapshot, machines []*machi
 				decides(a.given.Services[0]) || len(a.given.Ports) > 0 && row.Ports == nil || task != a.given.Tasks[0].Name || p.StartedAt.Add(longEnough).After(now) {
 				continue
 			}
-			if job := s.Job(row.JobKey()); job != nil && offers(job) && !j.lists(id) {
+			if job := s.Job(row.JobKey()); job != nil && wanted(job, row) && offers(job) && !j.lists(id) {
 				j.Add(maxViolations, Missing, invariant.Violation{At: now, Node: n.ID(), Alloc: id}, "task %s has run since %s, and the catalogue has no instance", task, p.StartedAt)
 			}
 		}
