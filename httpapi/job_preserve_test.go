@@ -46,6 +46,28 @@ func TestReferenceClient_PreservesCounts(t *testing.T) {
 	}
 }
 
+// All that a resources block has is kept, not only the sums.
+func TestReferenceClient_PreservesEveryResource(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(1)
+	jobs := w.client().Jobs()
+	number := func(n int) *int { return &n }
+	first := newJob(1, 0)
+	first.TaskGroups[0].Tasks[0].Resources = &api.Resources{
+		Cores: number(2), MemoryMB: number(300), MemoryMaxMB: number(600), Devices: []*api.RequestedDevice{{Name: "gpu", Count: new(uint64(2))}},
+	}
+	result.Read(jobs.Register(first, nil)).OK(t)
+	had := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Group("web").Tasks[0]
+	next := newJob(1, 100)
+	next.TaskGroups[0].Tasks[0].Env = map[string]string{"VERSION": "2"}
+	result.Read(jobs.RegisterOpts(next, &api.RegisterOptions{PreserveResources: true}, nil)).OK(t)
+	has := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"}).Group("web").Tasks[0].Copy()
+	must.Eq(t, "2", has.Env["VERSION"])
+	must.Eq(t, 600, had.MemoryMaxMB)
+	has.Env = had.Env
+	must.Eq(t, had, has)
+}
+
 // Bug: resources that do not fit the services of the new version were answered 500.
 func TestReferenceClient_PreservesPortsThatAServiceLacks(t *testing.T) {
 	t.Parallel()

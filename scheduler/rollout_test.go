@@ -298,6 +298,32 @@ func TestRollout_ofASystemJob(t *testing.T) {
 	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, nodesOf(c.wanted(job)))
 }
 
+// A node of a system job without room for its replacement counts for the pace, until the replacement is healthy there.
+func TestRollout_ofASystemJobOnFullNodes(t *testing.T) {
+	t.Parallel()
+	c := newCell(t)
+	for _, n := range []string{"n1", "n2", "n3"} {
+		c.node(n, func(n *cluster.Node) { n.Resources.CPU = 100 })
+	}
+	job := c.job("log", cluster.JobSystem, 1)
+	c.run()
+	newVersion(c, job)
+	for round := range 3 {
+		for range 2 {
+			c.evaluate(job)
+			c.settle()
+			present, others, _ := countVersions(c, job)
+			must.Eq(t, []int{round, 2 - round}, []int{present, others})
+		}
+		c.progress() // the old one ends
+		c.unblock()
+		present, others, _ := countVersions(c, job)
+		must.Eq(t, []int{round + 1, 2 - round}, []int{present, others})
+		c.progress() // the new one is healthy
+	}
+	must.Eq(t, []cluster.NodeID{"n1", "n2", "n3"}, nodesOf(c.wanted(job)))
+}
+
 // A version of a system job that fails stays on its first node. Bug: an allocation that had ended counted for
 // nothing, so each failure let the rollout stop the allocation of another node.
 func TestRollout_ofASystemJobThatFails(t *testing.T) {

@@ -96,6 +96,37 @@ func TestSet_newStart(t *testing.T) {
 	must.SliceLen(t, 1, b.step().Begin)
 }
 
+// A warning counts for the health and for the restart on its own: each block has its own exception.
+func TestSet_warnings(t *testing.T) {
+	for _, test := range []struct {
+		onUpdate cluster.CheckOnUpdate
+		ignores  bool
+		status   checks.Status
+		restarts int
+	}{
+		{cluster.CheckMustPass, false, checks.Failure, 3},
+		{cluster.CheckMustPass, true, checks.Failure, 0},
+		{cluster.CheckMayWarn, false, checks.Success, 3},
+		{cluster.CheckMayWarn, true, checks.Success, 0},
+	} {
+		t.Run(fmt.Sprintf("%s, ignored %t", test.onUpdate, test.ignores), func(t *testing.T) {
+			b := newBench(false, check("c", func(c *cluster.ServiceCheck) {
+				c.OnUpdate, c.Restart = test.onUpdate, &cluster.CheckRestart{Limit: 2, IgnoreWarnings: test.ignores}
+			}))
+			restarts := 0
+			for range 6 {
+				w := b.step()
+				must.SliceLen(t, 1, w.Begin)
+				b.set.Answer(w.Begin[0].Number, b.now, checks.Result{Outcome: checks.Warned})
+				restarts += len(b.step().Restart)
+				b.wait(10 * time.Second)
+			}
+			must.EqOp(t, test.restarts, restarts)
+			must.EqOp(t, test.status, b.set.Reports()[0].Status)
+		})
+	}
+}
+
 // A client that was frozen does not decide by a result of before.
 func TestSet_frozen(t *testing.T) {
 	b := newBench(false, check("c"))
