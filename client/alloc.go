@@ -28,6 +28,8 @@ type allocRunner struct {
 	pending *cluster.Allocation
 	// pendingUnreadable states why the client cannot read pending, or is empty.
 	pendingUnreadable string
+	// decided is set for an orphan only: an answer has shown whether the servers list the allocation.
+	decided bool
 
 	// listed: an answer of the servers lists the allocation, and no later one shows that they do not.
 	listed bool
@@ -75,10 +77,18 @@ func (a *allocRunner) touch() {
 // received initializes an allocation that the servers have placed.
 func (a *allocRunner) received() {
 	started := a.rec.Alloc.ClientStatus != cluster.ClientPending
+	a.rec.Disk = diskLeft(a.rec.Alloc, a.group, a.rec.Disk)
 	message := "The client has received the task"
 	if started && !a.rec.Alloc.ServerTerminal() {
-		message = "The client has no record of the earlier start of the task, which starts again with what is left of its disk"
-		a.core.options.Logger.Warn("the client has no record of an allocation that has started before; it starts again with what is left of its disk", "alloc", a.id(), "status", a.rec.Alloc.ClientStatus)
+		disk := "an empty disk"
+		switch a.rec.Disk {
+		case DiskFound:
+			disk = "what is left of its disk"
+		case DiskLost:
+			disk = "an empty disk: its data is lost"
+		}
+		message = "The client has no record of the earlier start of the task, which starts again with " + disk
+		a.core.options.Logger.Warn("the client has no record of an allocation that has started before; it starts again with "+disk, "alloc", a.id(), "status", a.rec.Alloc.ClientStatus)
 	}
 	if started && a.rec.Alloc.JudgedHealthy() && !a.rec.Alloc.ServerTerminal() { // the verdict was for the earlier start
 		a.rec.History, a.rec.HealthyAt = verdict.History{Healthy: new(false), Falses: 1}, a.core.now.Wall
@@ -119,7 +129,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 	a.list(cluster.IsListed(alloc))
 	if a.orphan() {
 		a.core.adoptVolumes(alloc)
-		a.pending, a.pendingUnreadable = alloc, ""
+		a.pending, a.pendingUnreadable, a.decided = alloc, "", true
 		return
 	}
 	a.report.endOnly = false
@@ -128,6 +138,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 		a.report.restored = false
 		if inRow(alloc, a.newReport()) {
 			a.report.taken, a.report.endTaken = a.report.version, a.rec.Ended
+			a.visits.mark()
 		}
 	}
 	if alloc.ClientStatus != a.rec.ClientStatus {
@@ -159,7 +170,7 @@ func (a *allocRunner) update(alloc *cluster.Allocation) {
 // stopUnknown stops an allocation that the servers do not have, or have marked as lost. It keeps an
 // ended allocation: the servers do not list allocations whose end they have.
 func (a *allocRunner) stopUnknown() {
-	a.pending, a.report.endOnly = nil, true
+	a.pending, a.report.endOnly, a.decided = nil, true, true
 	a.out.forget()
 	if !a.rec.Ended {
 		a.stop("the servers do not have the allocation")
@@ -329,17 +340,30 @@ func (a *allocRunner) description() string {
 	return "no tasks have started"
 }
 
-// over reports whether the allocation has ended, the servers have its end, and nothing needs its data.
+// over reports whether the allocation has ended, the servers have its end, and nothing needs its data. The data of an
+// orphan stays until the servers have shown whether the allocation needs it.
 func (a *allocRunner) over() bool {
-	return a.rec.Ended && !a.rec.VolumesLeft && (a.orphan() || a.report.endTaken) && a.out.settled()
+	known := a.report.endTaken
+	if a.orphan() {
+		known = a.decided || a.rec.Disk != DiskFound
+	}
+	return a.rec.Ended && !a.rec.VolumesLeft && known && a.out.settled()
 }
 
-// discard removes the record and the folders.
+// discard removes the record and the folders. An orphan leaves its folders to its allocation if that keeps its data.
 func (a *allocRunner) discard() {
 	if a.discarding || a.saves.busy() || !a.core.reached(a.discardAt) {
 		return
 	}
 	a.discarding = true
+	if keepsDisk(a) {
+		allocReply(a, func(disk DiskLeft) {
+			if a.discarding = false; keepsDisk(a) { // the servers may have changed the allocation
+				a.removed(disk)
+			}
+		})(DiskFound)
+		return
+	}
 	a.core.options.Shell.Discard(a.id(), allocReply(a, func(err error) {
 		a.discarding = false
 		if err != nil {
@@ -348,15 +372,20 @@ func (a *allocRunner) discard() {
 			a.core.options.Logger.Error("the folders of an ended allocation could not be removed; the client retries", "alloc", a.id(), "error", err)
 			return
 		}
-		a.core.remove(a)
-		a.core.visiting.ended()
-		roomFreed(a.core)
-		switch {
-		case a.pending == nil:
-		case a.pendingUnreadable != "":
-			receiveUnreadable(a.core, Unreadable{Alloc: a.pending, Reason: a.pendingUnreadable})
-		default:
-			a.core.receiveAlloc(a.pending)
-		}
+		a.removed("")
 	}))
+}
+
+// removed handles that the record is removed. The allocation of an orphan begins.
+func (a *allocRunner) removed(disk DiskLeft) {
+	a.core.remove(a)
+	a.core.visiting.ended()
+	roomFreed(a.core)
+	switch {
+	case a.pending == nil:
+	case a.pendingUnreadable != "":
+		receiveUnreadable(a.core, Unreadable{Alloc: a.pending, Reason: a.pendingUnreadable})
+	default:
+		a.core.receiveAlloc(a.pending, disk)
+	}
 }

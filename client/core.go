@@ -246,7 +246,7 @@ func (c *Core) receive(w Changes) {
 		c.version = w.Version
 	}
 	for _, alloc := range w.Allocs {
-		c.receiveAlloc(alloc)
+		c.receiveAlloc(alloc, "")
 	}
 	for _, u := range w.Unreadable {
 		receiveUnreadable(c, u)
@@ -274,8 +274,9 @@ func (c *Core) receive(w Changes) {
 }
 
 // receiveAlloc handles an allocation that the servers have placed or changed. One that is lost and was
-// never received gets a runner too, which reports its end.
-func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
+// never received gets a runner too, which reports its end. disk is [DiskFound] if the folders of an orphan of the
+// allocation stay for it.
+func (c *Core) receiveAlloc(alloc *cluster.Allocation, disk DiskLeft) {
 	if a := c.alloc(alloc.ID); a != nil {
 		a.update(alloc)
 		return
@@ -287,13 +288,13 @@ func (c *Core) receiveAlloc(alloc *cluster.Allocation) {
 	case alloc.ClientStatus == cluster.ClientLost:
 		c.releaseLost(alloc)
 	case alloc.ClientTerminal() && alloc.DataOut.Kept():
-		forsaken(c, alloc)
+		forsaken(c, alloc, disk)
 		return
 	case alloc.ClientTerminal():
 		return // the client has reported its end, which frees the claims
 	}
 	a := newAllocRunner(c, &Record{
-		Alloc: alloc, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending,
+		Alloc: alloc, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot, ClientStatus: cluster.ClientPending, Disk: disk,
 	})
 	a.listed = cluster.IsListed(alloc)
 	c.add(a)

@@ -18,6 +18,8 @@ type DataIn struct {
 	// Why states what the allocation waits for, or why the data was given up.
 	Why            string `json:",omitempty"`
 	Bytes, Skipped int64  `json:",omitempty"`
+	// Mounts names the folders that are left out because another file system is mounted there, or is empty.
+	Mounts string `json:",omitempty"`
 	// StartedAt is when the data began to arrive, or zero. EndedAt is when the wait for the data ended, or
 	// zero.
 	StartedAt time.Time
@@ -168,9 +170,9 @@ func (d *dataIn) take(source *allocRunner) {
 		rec.Peer = source.id()
 		d.giveUp(fmt.Sprintf("the data has moved to allocation %s", out.Peer))
 		return
-	case holder == nil, out != nil && out.Lost:
+	case holder == nil, out != nil && out.Lost, holder.diskLost():
 		rec.Peer = source.id()
-		d.giveUp(dataLost)
+		d.giveUp(DataLost)
 		return
 	}
 	d.failures, d.retryAt = 0, 0
@@ -242,6 +244,7 @@ func (d *dataIn) answered(answer DataAnswer) {
 	case DataArrived:
 		d.failures, d.retryAt = 0, 0
 		rec.State, rec.Why, rec.Bytes, rec.Skipped = DataInReceived, "", answer.Bytes, answer.Skipped
+		rec.Mounts = cluster.CutText(answer.Mounts)
 		d.changed()
 		return
 	case DataNoRoom:
@@ -334,9 +337,15 @@ func (d *dataIn) place() {
 			return
 		}
 		rec.State, rec.Why = DataInPlaced, ""
+		if rec.Mounts != "" {
+			rec.Why = "other file systems are mounted in the data, and are not copied: " + rec.Mounts
+		}
 		text := fmt.Sprintf("The task has the data of allocation %s", rec.Peer)
 		if rec.From == "" {
 			text += fmt.Sprintf(": %d bytes, and %d special files are left out", rec.Bytes, rec.Skipped)
+			if rec.Why != "" {
+				text += "; " + rec.Why
+			}
 		} else if source := a.core.alloc(rec.Peer); source != nil {
 			if holder := source.out.holder(); holder != nil {
 				holder.out.taken(a)

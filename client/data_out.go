@@ -15,7 +15,7 @@ type DataOut struct {
 	Peer  cluster.AllocID `json:",omitempty"`
 	Moved bool            `json:",omitempty"`
 	Why   string          `json:",omitempty"`
-	// Lost: the client has no record of the allocation, and its folders may be gone. State is [cluster.DataKept] until
+	// Lost: the client has no record of the allocation, and its folders are gone. State is [cluster.DataKept] until
 	// the servers have ended the move.
 	Lost bool `json:",omitempty"`
 	// Since is the end of the allocation, or of the last copy.
@@ -54,7 +54,7 @@ func (o *dataOut) kept() bool {
 }
 
 // keep decides at the end of the allocation whether its data is kept. There is none if no task has started, unless
-// it came from another allocation. Work that has run to completion gets no replacement. The cluster version may be
+// it came from another allocation, or from an earlier start whose record is lost. Work that has run to completion gets no replacement. The cluster version may be
 // unknown, after an upgrade of the client or with a full disk. Then the client keeps the data: the row of an older
 // cluster ends that.
 func (o *dataOut) keep() {
@@ -62,7 +62,9 @@ func (o *dataOut) keep() {
 	in := a.rec.DataIn
 	switch {
 	case a.core.version > 0 && a.core.version < cluster.VersionOfData, !a.group.MovesData(), a.report.endOnly:
-	case !a.order.anyStarted() && (in == nil || in.State != DataInPlaced):
+	case a.diskLost():
+		a.rec.DataOut = &DataOut{State: cluster.DataKept, Lost: true, Since: a.core.now.Boot}
+	case !a.order.anyStarted() && (in == nil || in.State != DataInPlaced) && a.rec.Disk != DiskFound:
 	case a.job.ToCompletion() && !a.rec.Stopping && !a.order.failed():
 	default:
 		a.rec.DataOut = &DataOut{State: cluster.DataKept, Since: a.core.now.Boot}
@@ -163,9 +165,14 @@ func (o *dataOut) holder() *allocRunner {
 	return o.alloc
 }
 
-// step gives the data up when the retention is over.
+// step gives the data up when the retention is over. Data that is lost is given up when the servers have the end of the
+// allocation: they accept no earlier report.
 func (o *dataOut) step() {
 	a := o.alloc
+	if o.kept() && a.rec.DataOut.Lost && o.request == 0 && a.report.endTaken {
+		o.giveUp()
+		return
+	}
 	if !o.kept() || o.readers > 0 || !a.core.reached(later(a.rec.DataOut.Since, a.core.options.DataRetention)) {
 		return
 	}
@@ -197,26 +204,72 @@ func (o *dataOut) report() *cluster.DataMove {
 // why is why the client gives the data up.
 func (o *dataOut) why() string {
 	if o.alloc.rec.DataOut.Lost {
-		return dataLost
+		return DataLost
 	}
 	return "no replacement has taken the data within " + o.alloc.core.options.DataRetention.String()
 }
 
-const dataLost = "the client has no record of the allocation, whose data is lost"
+// DataLost is why the data of an allocation without a record and folders is given up.
+const DataLost = "the client has no record of the allocation, whose data is lost"
 
 // forsaken handles the row of an ended allocation whose data the client must keep, and that the client
-// does not have: its record is lost. The client reports that the data is given up. It unmounts the volumes that
-// the allocation has left.
-func forsaken(c *Core, row *cluster.Allocation) {
+// does not have: its record is lost. The client keeps the data if it has found it, and reports otherwise that it is
+// given up. It unmounts the volumes that the allocation has left.
+func forsaken(c *Core, row *cluster.Allocation, disk DiskLeft) {
 	a := newAllocRunner(c, &Record{
 		Alloc: row, ClusterID: c.agreement.cluster, BootID: c.options.BootID, Received: c.now.Boot,
 		ClientStatus: row.ClientStatus, Ended: true, EndedAt: c.now.Wall, VolumesLeft: row.VolumeHolds.Count() > 0,
-		DataOut: &DataOut{State: cluster.DataKept, Lost: true},
+		DataOut: &DataOut{State: cluster.DataKept, Lost: disk != DiskFound, Since: c.now.Boot}, Disk: disk,
 	})
 	c.add(a)
 	if a.rec.VolumesLeft && c.volumes != nil {
 		c.adoptVolumes(row)
 		c.volumes.Unmount(row.ID)
 	}
-	a.out.giveUp()
+	if a.rec.DataOut.Lost {
+		a.out.giveUp()
+	}
+	a.touch()
 }
+
+// keepsDisk reports whether the folders of an orphan stay for its allocation, because its group keeps their data. They
+// do not stay for an allocation that copies its data from another node, because the copy needs empty folders.
+func keepsDisk(a *allocRunner) bool {
+	row := a.pending
+	switch {
+	case !a.orphan(), a.rec.Disk != DiskFound, row == nil, a.pendingUnreadable != "":
+		return false
+	case row.NodeID != a.core.options.Node, row.ClientStatus == cluster.ClientLost, row.ClientTerminal() && !row.DataOut.Kept():
+		return false
+	case awaitsData(row) && a.core.alloc(row.PreviousAllocation) == nil:
+		return false
+	}
+	return keepsData(row.Job.Group(row.TaskGroup))
+}
+
+// keepsData reports whether a replacement gets the data of the group's ephemeral disk.
+func keepsData(g *cluster.TaskGroup) bool {
+	return g != nil && (g.EphemeralDisk.Sticky || g.EphemeralDisk.Migrate)
+}
+
+// awaitsData reports whether an allocation has not started and gets the data of another one, as far as the servers know.
+func awaitsData(row *cluster.Allocation) bool {
+	return row.ClientStatus == cluster.ClientPending && row.PreviousAllocation != "" && !row.DataIn.StateOf().Ended()
+}
+
+// diskLeft returns what is left of the disk of an allocation that the client receives without a record of it. found is
+// [DiskFound] if its folders are on the node. An allocation that awaits its data leaves it to the one that has it.
+func diskLeft(row *cluster.Allocation, g *cluster.TaskGroup, found DiskLeft) DiskLeft {
+	switch {
+	case !keepsData(g), awaitsData(row), row.ClientStatus == cluster.ClientLost:
+		return ""
+	case found == DiskFound:
+		return DiskFound
+	case row.ClientStatus != cluster.ClientPending, row.DataIn.StateOf() == cluster.DataCopied:
+		return DiskLost
+	}
+	return ""
+}
+
+// diskLost reports whether the data of an earlier start is lost and no later start has made other data.
+func (a *allocRunner) diskLost() bool { return a.rec.Disk == DiskLost && !a.order.anyStarted() }

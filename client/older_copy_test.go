@@ -108,7 +108,7 @@ func TestOlderCopy_forgottenAllocation(t *testing.T) {
 	must.SliceLen(t, 1, n.live("web"))
 	n.run(time.Minute)
 	must.True(t, *n.servers["a"].Healthy)
-	must.StrContains(t, n.messages("a", "web"), "starts again with what is left of its disk", must.Sprint("bug: nothing showed it"))
+	must.StrContains(t, n.messages("a", "web"), "which starts again with an empty disk", must.Sprint("bug: nothing showed it"))
 }
 
 // The client restarts before the servers accept the repeated end. It keeps the record meanwhile: without it the task

@@ -56,6 +56,9 @@ type Record struct {
 	// keeps after the end of the allocation, or nil.
 	DataIn  *DataIn  `json:",omitempty"`
 	DataOut *DataOut `json:",omitempty"`
+	// Disk is what is left of the ephemeral disk of an earlier start whose record is lost. It is empty if there was none
+	// whose data the group keeps.
+	Disk DiskLeft `json:",omitempty"`
 	// Tasks are in the order of the group.
 	Tasks []TaskRecord
 	// Ended: all tasks are dead, and ClientStatus is terminal.
@@ -106,6 +109,17 @@ type TaskRecord struct {
 	State cluster.TaskState
 }
 
+// DiskLeft is what is left of the ephemeral disk of an allocation whose record is lost.
+type DiskLeft string
+
+// The values of [DiskLeft].
+const (
+	// DiskFound: the folders with the data are on the node. The allocation goes on with them.
+	DiskFound DiskLeft = "found"
+	// DiskLost: they are not.
+	DiskLost DiskLeft = "lost"
+)
+
 // Phase is the position of a task between its starts.
 type Phase uint8
 
@@ -154,7 +168,7 @@ const (
 
 // OrphanRecord returns a record for an allocation whose record is damaged or missing, and whose
 // processes or folders are still on the node. The core destroys the tasks and reports nothing about
-// the allocation.
+// the allocation. The caller sets Disk to [DiskFound] if the folders with the data are on the node.
 func OrphanRecord(alloc cluster.AllocID, tasks []string, bootID string) *Record {
 	r := &Record{Alloc: &cluster.Allocation{ID: alloc}, BootID: bootID, Stopping: true, StopReason: "the client has no record of the allocation"}
 	for _, name := range tasks {

@@ -107,6 +107,7 @@ func (r *reports) answer(sent []sentReport, taken bool) {
 		s.alloc.report.taken = max(s.alloc.report.taken, s.version)
 		s.alloc.report.endTaken = s.alloc.report.endTaken || s.ended
 		s.alloc.restarts.taken()
+		s.alloc.visits.mark() // data that is lost can be given up
 	}
 }
 

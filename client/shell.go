@@ -163,6 +163,8 @@ type DataProgress struct {
 	// Bytes counts the contents of files, and Entries the files, folders and links. Skipped counts the special
 	// files that are left out.
 	Bytes, Entries, Skipped int64
+	// Mounts names the folders that are left out because another file system is mounted there, or is empty.
+	Mounts string
 }
 
 // DataAnswer is the answer to [Shell.CopyData].

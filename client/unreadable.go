@@ -18,7 +18,7 @@ func receiveUnreadable(c *Core, u Unreadable) {
 		return
 	case alloc.ClientTerminal():
 		if alloc.DataOut.Kept() {
-			forsaken(c, alloc)
+			forsaken(c, alloc, "")
 		}
 		return
 	}
@@ -37,7 +37,7 @@ func receiveUnreadable(c *Core, u Unreadable) {
 func updateUnreadable(a *allocRunner, u Unreadable) {
 	if a.orphan() {
 		a.list(cluster.IsListed(u.Alloc))
-		a.pending, a.pendingUnreadable = u.Alloc, u.Reason
+		a.pending, a.pendingUnreadable, a.decided = u.Alloc, u.Reason, true
 		return
 	}
 	known := *a.rec.Alloc

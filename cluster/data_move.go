@@ -28,10 +28,11 @@ type DataMove struct {
 	State DataState
 	// Peer is the other allocation, or empty.
 	Peer AllocID `codec:",omitempty"`
-	// Why is the reason of the state: what a replacement waits for, or why the data was given up.
+	// Why is the reason of the state: what a replacement waits for, or why the data was given up. For data that is
+	// copied it is what was left out of it, or empty.
 	Why string `codec:",omitempty"`
-	// Bytes counts the bytes that have arrived. Skipped counts FIFOs, sockets and devices, which are not
-	// copied.
+	// Bytes counts the bytes that have arrived. Skipped counts FIFOs, sockets, devices and mounted file systems, which
+	// are not copied.
 	Bytes   int64 `codec:",omitempty"`
 	Skipped int64 `codec:",omitempty"`
 	// StartedAt is when the copy started, by the client's clock. EndedAt is the proposer's time of the
@@ -77,12 +78,19 @@ func (m *DataMove) Equal(o *DataMove) bool {
 		m.StartedAt.Equal(o.StartedAt) && m.EndedAt.Equal(o.EndedAt)
 }
 
-// bare returns what decisions read: the state and the time of the end.
+// Copied reports whether the replacement has all the data.
+func (m *DataMove) Copied() bool { return m.StateOf() == DataCopied && m.Why == "" }
+
+// bare returns what decisions read: the state, the time of the end, and whether something of the data was left out.
 func (m *DataMove) bare() *DataMove {
 	if m == nil {
 		return nil
 	}
-	return &DataMove{State: m.State, Peer: m.Peer, EndedAt: m.EndedAt}
+	b := &DataMove{State: m.State, Peer: m.Peer, EndedAt: m.EndedAt}
+	if m.State == DataCopied {
+		b.Why = m.Why
+	}
+	return b
 }
 
 // sameForDecisions reports whether bare returns the same for both.
@@ -90,7 +98,7 @@ func (m *DataMove) sameForDecisions(o *DataMove) bool {
 	if m == nil || o == nil {
 		return m == o
 	}
-	return m.State == o.State && m.Peer == o.Peer && m.EndedAt == o.EndedAt
+	return m.State == o.State && m.Peer == o.Peer && m.EndedAt == o.EndedAt && m.Copied() == o.Copied()
 }
 
 // KeepsData reports whether the client has ended the allocation and keeps its data for a replacement.

@@ -51,6 +51,15 @@ func (f *Folders) OpenData(alloc, folder string) (*os.Root, error) {
 	return last, errors.Join(err, middle.Close())
 }
 
+// HasData reports whether the folder of the data that all tasks share exists.
+func (f *Folders) HasData(alloc string) bool {
+	dir, err := f.OpenData(alloc, sharedData)
+	if err == nil {
+		_ = dir.Close() // nothing was read
+	}
+	return err == nil
+}
+
 // MakeIncoming makes an empty folder for the data that arrives for an allocation, and removes an earlier one. No
 // task and no API caller sees it. [Folders.Remove] removes it too.
 func (f *Folders) MakeIncoming(ctx context.Context, alloc string) (*os.Root, error) {

@@ -339,7 +339,7 @@ func TestSend_changes(t *testing.T) {
 	}
 }
 
-// Another file system that is mounted in the folder is left out and counted.
+// Another file system that is mounted in the folder is left out, counted and named. Bug: nothing named it.
 func TestSend_mountPoint(t *testing.T) {
 	from, dir := root(t)
 	write(t, dir, "a", 10)
@@ -351,6 +351,7 @@ func TestSend_mountPoint(t *testing.T) {
 	must.NoError(t, r.Receive(t.Context(), bytes.NewReader(send(t, from, datacopy.Position{}))))
 	must.MapLen(t, 1, describe(t, into))
 	must.Eq(t, 1, r.Progress().Skipped)
+	must.EqOp(t, `"alloc/data/mounted"`, r.Progress().Mounts)
 }
 
 // The sender reports that it cannot read a folder.

@@ -20,6 +20,9 @@ type Progress struct {
 	// Bytes counts the contents of files, without holes. Entries counts files, folders and links. Skipped
 	// counts the special files that the sender has left out; it is known at the end.
 	Bytes, Entries, Skipped int64
+	// Mounts names the folders that the sender has left out because another file system is mounted there, or is
+	// empty. It is known at the end.
+	Mounts string
 }
 
 // comparePaths compares two paths in the order of a stream: a folder is before its content, and names

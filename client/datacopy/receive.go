@@ -188,7 +188,7 @@ func (r *Receiver) global(h *tar.Header) (failed, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.progress.Skipped = skipped
+	r.progress.Skipped, r.progress.Mounts = skipped, strings.ToValidUTF8(h.PAXRecords[mountsRecord], "?")
 	return nil, nil
 }
 

@@ -35,6 +35,7 @@ const (
 	offsetRecord  = "NODEDRAIN.offset"
 	sizeRecord    = "NODEDRAIN.size"
 	skippedRecord = "NODEDRAIN.skipped"
+	mountsRecord  = "NODEDRAIN.mounts"
 	errorRecord   = "NODEDRAIN.error"
 )
 
@@ -68,7 +69,26 @@ func Send(ctx context.Context, w io.Writer, sources []Source, from Position) err
 		return failed // the stream is cut already
 	}
 	records[skippedRecord] = strconv.FormatInt(s.skipped, 10)
+	if len(s.mounts) > 0 {
+		records[mountsRecord] = namesOf(s.mounts)
+	}
 	return errors.Join(failed, s.header(&tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: records}), s.archive.Close(), frames.end())
+}
+
+// maxMounts bounds the names of mount points in a stream.
+const maxMounts = 3
+
+// namesOf names mount points for operators.
+func namesOf(mounts []string) string {
+	var names []string
+	for _, at := range mounts[:min(len(mounts), maxMounts)] {
+		names = append(names, strconv.Quote(at))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(mounts) - maxMounts; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // inode identifies a file on the machine.
@@ -84,7 +104,9 @@ type sender struct {
 	// linked are the first paths of files with several hard links.
 	linked  map[inode]string
 	skipped int64
-	buffer  []byte
+	// mounts are the paths of the other file systems, which count as skipped too.
+	mounts []string
+	buffer []byte
 	// failed is the error of a write to the stream, or nil.
 	failed error
 }
@@ -193,6 +215,9 @@ func (s *sender) entry(dir *os.Root, name, path string, depth int) error {
 		return s.file(dir, name, h, info)
 	case info.Mode()&fs.ModeSymlink == 0:
 		s.skipped++ // before the position too: the receiver takes the number of the last stream
+		if info.IsDir() {
+			s.mounts = append(s.mounts, path)
+		}
 	case !s.arrived(path):
 		if h.Linkname, err = dir.Readlink(name); err != nil {
 			return err

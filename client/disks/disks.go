@@ -137,7 +137,7 @@ func (d *Disks) Copy(life context.Context, alloc *cluster.Allocation, progress f
 	}
 	err := d.receive(c, stream, answer.Source, progress)
 	p := c.receiver.Progress()
-	answer.Bytes, answer.Entries, answer.Skipped = p.Bytes, p.Entries, p.Skipped
+	answer.Bytes, answer.Entries, answer.Skipped, answer.Mounts = p.Bytes, p.Entries, p.Skipped, p.Mounts
 	if err == nil {
 		d.take(alloc.ID)
 		err = c.close()

@@ -2,6 +2,7 @@ package disks
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 
@@ -55,6 +56,9 @@ func (d *Source) Open(alloc string, folders []string) (sources []datacopy.Source
 			return nil, nil, err
 		}
 		sources = append(sources, datacopy.Source{Name: folder, Root: root, Owner: owners.Name})
+	}
+	if len(all) > 0 && len(sources) == 0 {
+		return nil, nil, fmt.Errorf("%w: the folders of allocation %q, which keeps its data, are gone from the node", nodeapi.ErrUnknown, holder)
 	}
 	client.DataSent(d.Core, cluster.AllocID(alloc), true)
 	return sources, func() {

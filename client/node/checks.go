@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/checks"
@@ -14,6 +15,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/process"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/taskenv"
 )
 
@@ -96,6 +99,9 @@ func (s *shell) execCheck(ctx context.Context, task client.TaskRef, command []st
 	if err := s.drivers.trust.last(task.Driver); err != nil {
 		return driver.ExitResult{}, err
 	}
+	if err := s.awaitKilled(ctx, task); err != nil {
+		return driver.ExitResult{}, err
+	}
 	i, err := s.drivers.instance("ExecTaskStreaming", task.Driver, task.Generation)
 	if err != nil {
 		return driver.ExitResult{}, err
@@ -104,6 +110,33 @@ func (s *shell) execCheck(ctx context.Context, task client.TaskRef, command []st
 		return driver.ExitResult{}, fmt.Errorf("the driver %s cannot run commands in its tasks, so a check of type script always fails: use http or tcp", task.Driver)
 	}
 	return i.ExecStreaming(ctx, task.ID, command, streams)
+}
+
+// awaitKilled waits until no process of the task has a pending kill. Those of an earlier run of a script may hang in the
+// kernel after the kill at its timeout, and each further run would add some.
+func (s *shell) awaitKilled(ctx context.Context, task client.TaskRef) error {
+	group, err := s.tasks.group(task.Alloc, task.Task)
+	if err != nil || group == nil {
+		return err
+	}
+	return noneKilled(ctx, func() ([]process.Description, error) { return cgroup.Killed(group) })
+}
+
+// killedInterval is the time between two looks at processes that are killed.
+const killedInterval = 100 * time.Millisecond
+
+// noneKilled waits until there are no killed processes. The error at the end of the context names one.
+func noneKilled(ctx context.Context, killed func() ([]process.Description, error)) error {
+	for {
+		all, err := killed()
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("the command does not run, because a process of the task has not ended after its kill, as of an earlier run: %s", all[0])
+		}
+		sleep(ctx, killedInterval)
+	}
 }
 
 // serviceEnvironment returns the variables of a check: those of its task, and those of the group if it has no task.

@@ -458,6 +458,12 @@ func TestData_source(t *testing.T) {
 	_, body := get(t, at+"p/data?folder=t/local")
 	must.StrContains(t, body, "t/local/small")
 	must.StrNotContains(t, body, "alloc/data/deep")
+
+	// Bug: a node without the folders sent nothing, and the data counted as copied.
+	must.NoError(t, os.RemoveAll(w.path("p", "")))
+	status, body := get(t, at+"p/data")
+	must.EqOp(t, http.StatusGone, status)
+	must.StrContains(t, body, "are gone from the node")
 	w.stop()
 }
 

@@ -41,13 +41,23 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 		}
 		tasks = append(tasks, left.groups[alloc]...)
 		slices.Sort(tasks)
-		o.records = append(o.records, client.OrphanRecord(alloc, slices.Compact(tasks), bootID))
+		r := client.OrphanRecord(alloc, slices.Compact(tasks), bootID)
+		if dirs.HasData(string(alloc)) {
+			r.Disk = client.DiskFound
+		}
+		o.records = append(o.records, r)
 		return nil
 	}
 	var unnamed []record.Damaged
 	for _, d := range left.damaged {
-		logger.Error("a record is damaged: the client destroys its task or allocation", "error", d.Err)
 		id, owns := left.allocTable.Owns(d)
+		if owns && known[cluster.AllocID(id)] { // a later record has replaced it, and the allocation has kept its folders
+			if err := left.store.Discard(d); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		logger.Error("a record is damaged: the client ends its task or the tasks of its allocation", "error", d.Err)
 		switch {
 		case owns && id != "":
 			o.damaged[cluster.AllocID(id)] = d
@@ -89,7 +99,7 @@ func findOrphans(dirs *allocdir.Folders, left *leftovers, bootID string, logger 
 		if known[alloc] {
 			continue
 		}
-		logger.Warn("a folder or a control group of an allocation has no record: the client destroys the allocation", "alloc", alloc)
+		logger.Warn("a folder or a control group of an allocation has no record: the client ends its tasks", "alloc", alloc)
 		if err := add(alloc); err != nil {
 			return nil, err
 		}

@@ -31,10 +31,10 @@ type rostered struct {
 	job   cluster.JobKey
 	tasks []rosteredTask
 	// ended: the allocation has ended. kept is the allocation if the client keeps its data, or nil. holder is
-	// the allocation in whose folders the data is.
-	ended  bool
-	kept   *cluster.Allocation
-	holder cluster.AllocID
+	// the allocation in whose folders the data is. lost: the data is lost.
+	ended, lost bool
+	kept        *cluster.Allocation
+	holder      cluster.AllocID
 	// changed is closed when a newer record arrives, or when the allocation is removed.
 	changed chan struct{}
 }
@@ -57,6 +57,7 @@ func newRoster(d *drivers, records ...[]*client.Record) *roster {
 // for the allocation, which nothing writes to.
 func (r *roster) put(rec *client.Record) {
 	next := &rostered{job: rec.Alloc.JobKey(), ended: rec.Ended, changed: make(chan struct{})}
+	next.lost = rec.DataOut != nil && rec.DataOut.Lost
 	if out := rec.DataOut; out != nil && out.State == cluster.DataKept && !out.Lost {
 		next.kept, next.holder = rec.Alloc, rec.Alloc.ID
 		if out.Moved {
@@ -126,6 +127,8 @@ func (r *roster) keptData(alloc string) (kept *cluster.Allocation, holder cluste
 		return nil, "", fmt.Errorf("%w: the node does not have allocation %q", nodeapi.ErrUnknown, alloc)
 	case !a.ended:
 		return nil, "", fmt.Errorf("%w: allocation %q has not ended", nodeapi.ErrState, alloc)
+	case a.lost:
+		return nil, "", fmt.Errorf("%w: %s", nodeapi.ErrUnknown, client.DataLost)
 	case a.kept == nil:
 		return nil, "", fmt.Errorf("%w: the node does not keep the data of allocation %q", nodeapi.ErrUnknown, alloc)
 	}

@@ -71,7 +71,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 			"VolumeHolds", "DataIn", "DataOut",
 		}
 	case reflect.TypeFor[cluster.DataMove]():
-		return []string{"State", "Bytes", "EndedAt"}
+		return []string{"State", "Why", "Bytes", "EndedAt"}
 	case reflect.TypeFor[cluster.VolumeHolds]():
 		return []string{"Volumes", "More"}
 	case reflect.TypeFor[cluster.VolumeHold]():

@@ -205,6 +205,9 @@ func dataMoves(a *cluster.Allocation) (in, out *cluster.DataMove) {
 		if m.State.Ended() {
 			m.EndedAt = a.ModifyTime
 		}
+		if m.State == cluster.DataCopied && drawn/20%2 == 0 {
+			m.Why = "a part was left out"
+		}
 		return m
 	}
 	in = move(drawn%5, cluster.DataWaiting, cluster.DataCopying, cluster.DataCopied, cluster.DataGivenUp)

@@ -109,13 +109,13 @@ func DataNotCopied(v View, n *cluster.Node) *cluster.DataNotCopied {
 	return &cluster.DataNotCopied{Count: len(ids), Allocs: slices.Clip(ids[:min(len(ids), cluster.MaxUnconfirmedNames)])}
 }
 
-// lacksCopy reports whether the data of an allocation that had to leave is on no other node. The client of
+// lacksCopy reports whether the data of an allocation that had to leave, or a part of it, is on no other node. The client of
 // an ended allocation that reported no move had no data, or is of an older build.
 func lacksCopy(a *cluster.Allocation) bool {
 	if a.DataOut == nil {
 		return !a.ClientTerminal() || a.ClientStatus == cluster.ClientLost
 	}
-	return a.DataOut.State != cluster.DataCopied
+	return !a.DataOut.Copied()
 }
 
 // explainData gives the reason of an ended allocation whose data the drain waits for.

@@ -189,8 +189,12 @@ func TestDataNotCopied(t *testing.T) {
 		"kept":     {func(*fixture.Cluster, *cluster.Allocation) {}, true},
 		"given up": {func(_ *fixture.Cluster, a *cluster.Allocation) { a.DataOut.State = cluster.DataGivenUp }, true},
 		"copied":   {func(_ *fixture.Cluster, a *cluster.Allocation) { a.DataOut.State = cluster.DataCopied }, false},
-		"no data":  {func(_ *fixture.Cluster, a *cluster.Allocation) { a.DataOut = nil }, false},
-		"lost":     {func(_ *fixture.Cluster, a *cluster.Allocation) { a.DataOut, a.ClientStatus = nil, cluster.ClientLost }, true},
+		// Bug: a drain was complete beside the only copy of what was on a mounted file system.
+		"copied in part": {func(_ *fixture.Cluster, a *cluster.Allocation) {
+			a.DataOut.State, a.DataOut.Why = cluster.DataCopied, "other file systems are mounted in the data"
+		}, true},
+		"no data": {func(_ *fixture.Cluster, a *cluster.Allocation) { a.DataOut = nil }, false},
+		"lost":    {func(_ *fixture.Cluster, a *cluster.Allocation) { a.DataOut, a.ClientStatus = nil, cluster.ClientLost }, true},
 		"still stops": {func(_ *fixture.Cluster, a *cluster.Allocation) {
 			a.DataOut, a.ClientStatus = nil, cluster.ClientRunning
 		}, true},

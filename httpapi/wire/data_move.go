@@ -13,10 +13,10 @@ type DataMove struct {
 	State string
 	// Peer is the other allocation, or empty.
 	Peer string `json:",omitempty"`
-	// Why is what a replacement waits for, or why the data was given up.
+	// Why is what a replacement waits for, why the data was given up, or what was left out of data that is copied.
 	Why string `json:",omitempty"`
-	// Bytes counts the bytes that have arrived. Skipped counts FIFOs, sockets and devices, which are not
-	// copied.
+	// Bytes counts the bytes that have arrived. Skipped counts FIFOs, sockets, devices and mounted file
+	// systems, which are not copied.
 	Bytes   int64 `json:",omitempty"`
 	Skipped int64 `json:",omitempty"`
 	// StartedAt is when the copy started, EndedAt when the servers got its end.

@@ -143,5 +143,5 @@ func Uncopied(a *cluster.Allocation, s Replacements) bool {
 	if a.DataOut == nil {
 		return a.ClientStatus != "complete" && a.ClientStatus != "failed"
 	}
-	return a.DataOut.State != "copied"
+	return a.DataOut.State != "copied" || a.DataOut.Why != "" // something was left out
 }

@@ -160,14 +160,25 @@ func (f folder) members(threads []int) (members []int, err error) {
 // mounted is the mount point: MOUNT/nomad/NAME.
 func (f folder) mounted() string { return filepath.Dir(filepath.Dir(f.path)) }
 
+// Killed describes the processes of a group that have got SIGKILL and have not ended.
+func Killed(g *Group) ([]process.Description, error) { return describe(g, process.Killed) }
+
 // Remaining describes the processes that the group still has.
 func (g *Group) Remaining() ([]process.Description, error) {
+	return describe(g, func(int) bool { return true })
+}
+
+// describe describes the processes of a group that count.
+func describe(g *Group, counts func(pid int) bool) ([]process.Description, error) {
 	pids, err := g.PIDs()
 	if err != nil {
 		return nil, err
 	}
 	var all []process.Description
 	for _, pid := range pids {
+		if !counts(pid) {
+			continue
+		}
 		switch d, err := process.Describe(pid); {
 		case errors.Is(err, process.ErrGone):
 		case err != nil:

@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"unicode"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxCommand bounds the bytes of a described command.
@@ -127,4 +130,23 @@ func Leader(thread int) (int, error) {
 func LeaderEnded(pid int) (bool, error) {
 	st, err := readStat(strconv.Itoa(pid))
 	return err == nil && !st.living(), err
+}
+
+// Killed reports whether a process has got SIGKILL and has not ended: it is in a call of the kernel that nothing
+// interrupts, or ends just now.
+func Killed(pid int) bool {
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name != "SigPnd" && name != "ShdPnd" {
+			continue
+		}
+		if set, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64); err == nil && set&(1<<(unix.SIGKILL-1)) != 0 {
+			return true
+		}
+	}
+	return false
 }

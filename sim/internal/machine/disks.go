@@ -322,6 +322,8 @@ func SendData(n *Node, alloc cluster.AllocID) (s *Sending, answer client.DataRes
 		return nil, client.DataRefused, "the node does not have the allocation"
 	case !r.Ended:
 		return nil, client.DataWaits, "the allocation has not ended"
+	case r.DataOut != nil && r.DataOut.Lost:
+		return nil, client.DataRefused, client.DataLost
 	case r.DataOut == nil || r.DataOut.State != cluster.DataKept:
 		return nil, client.DataRefused, "the node does not keep the data"
 	}

@@ -282,8 +282,8 @@ func readDisk(n *Node) []*client.Record {
 	return records
 }
 
-// orphans returns records for the cgroups without a record on the disk, as a client finds them by their owner. All
-// cgroups of this machine are of this node.
+// orphans returns records for the cgroups and folders without a record on the disk, as a client finds them by their
+// owner and name. All cgroups of this machine are of this node.
 func orphans(n *Node) (records []*client.Record) {
 	tasks := map[cluster.AllocID][]string{}
 	for _, path := range n.machine.Cgroups() {
@@ -292,8 +292,17 @@ func orphans(n *Node) (records []*client.Record) {
 			tasks[alloc] = append(tasks[alloc], task)
 		}
 	}
+	for disk := range n.disks.All() {
+		if disk.Removed.IsZero() && n.disk[disk.Alloc] == nil && tasks[disk.Alloc] == nil {
+			tasks[disk.Alloc] = nil
+		}
+	}
 	for _, alloc := range slices.Sorted(maps.Keys(tasks)) {
-		records = append(records, client.OrphanRecord(alloc, tasks[alloc], n.BootID()))
+		r := client.OrphanRecord(alloc, tasks[alloc], n.BootID())
+		if disk := n.disks.all[alloc]; disk != nil && disk.Removed.IsZero() {
+			r.Disk = client.DiskFound
+		}
+		records = append(records, r)
 	}
 	return records
 }
