@@ -11,6 +11,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
@@ -226,7 +227,7 @@ func TestAgain_eachOrderOfAnswers(t *testing.T) {
 				n.index++
 				switch event {
 				case "contact":
-					n.core.Contact(contact, n.boot)
+					n.core.Contact(guard.Contact{Sent: contact}, guard.Contact{Sent: n.boot})
 				case "nothing":
 					n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index})
 				case "changes":

@@ -197,12 +197,21 @@ func stopsAfter(a *allocRunner) time.Duration { return a.group.Disconnect.StopOn
 // must stop.
 func cutOff(a *allocRunner) bool {
 	after := stopsAfter(a)
-	return after > 0 && a.core.reached(later(a.core.contactAt, after))
+	return after > 0 && a.core.reached(a.core.contact.StopAt(after))
 }
 
 // stopCutOff stops an allocation that has run without servers for as long as it may.
 func (a *allocRunner) stopCutOff() {
-	a.stop("the client has not reached the servers for " + stopsAfter(a).String())
+	if a.rec.Stopping || a.rec.Ended {
+		return
+	}
+	reason := a.core.contact.Reason(stopsAfter(a))
+	for _, t := range a.tasks {
+		if t.rec.Phase != PhaseDead && !t.task.Poststop() {
+			t.event("Disconnected", "The client stops the task: "+reason)
+		}
+	}
+	a.stop(reason)
 }
 
 // expire stops an allocation that has run for as long as its group permits. One that ends already is not stopped.

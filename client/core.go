@@ -36,8 +36,8 @@ type Core struct {
 	version cluster.Version
 	// contacted: this core has received an answer of its cluster.
 	contacted bool
-	// contactAt is when the client sent the last heartbeat that the servers have answered.
-	contactAt time.Duration
+	// contact is the last heartbeat that the servers have answered.
+	contact guard.Contact
 	// silence is the longest time without an answered heartbeat that has ended since the last step that
 	// took a contact, in nanoseconds.
 	silence atomic.Int64
@@ -49,7 +49,7 @@ func New(o Options) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Core{options: o, inbox: newInbox(), contactAt: o.LastContact, version: o.Version}
+	c := &Core{options: o, inbox: newInbox(), contact: o.LastContact, version: o.Version}
 	c.drivers, c.devices = newDrivers(c, o.Drivers), newDevices(c, o.DevicePlugins, o.LastDevices)
 	c.ledger, c.publisher, c.reports.core, c.visiting.core = ledger{c}, publisher{core: c, unpublished: true}, c, c
 	c.agreement.core = c
@@ -90,10 +90,10 @@ func (c *Core) Forgotten() {
 	})
 }
 
-// Contact posts that the servers have answered a heartbeat. sent is the time when the client sent it,
-// and previous is the last such time before, also of an earlier client.
-func (c *Core) Contact(previous, sent time.Duration) {
-	silence := int64(sent - previous)
+// Contact posts that the servers have answered a heartbeat. previous is the contact before, also of an
+// earlier client.
+func (c *Core) Contact(previous, contact guard.Contact) {
+	silence := int64(previous.Silence(contact.Sent))
 	for longest := c.silence.Load(); silence > longest && !c.silence.CompareAndSwap(longest, silence); {
 		longest = c.silence.Load()
 	}
@@ -105,7 +105,9 @@ func (c *Core) Contact(previous, sent time.Duration) {
 				a.stopCutOff()
 			}
 		}
-		c.contactAt = max(c.contactAt, sent)
+		if contact.Sent >= c.contact.Sent {
+			c.contact = contact
+		}
 		c.visiting.all()
 	})
 }
@@ -370,8 +372,8 @@ func roomFreed(c *Core) {
 
 // restore continues with the records of an earlier core.
 func (c *Core) restore() {
-	if c.contactAt == 0 {
-		c.contactAt = c.now.Boot
+	if c.contact.Sent == 0 {
+		c.contact.Sent = c.now.Boot
 	}
 	c.agreement.cluster = ClusterOf(c.options.Records)
 	for _, rec := range c.options.Records {

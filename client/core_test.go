@@ -12,6 +12,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 )
@@ -135,7 +136,7 @@ func TestCore_idle(t *testing.T) {
 	must.Greater(t, n.boot+client.InspectInterval-2*time.Minute, n.core.Step(n.time()))
 	// Heartbeats and answers without changes need no step. The next step handles them.
 	for range 100 {
-		n.core.Contact(n.boot, n.boot)
+		n.core.Contact(guard.Contact{Sent: n.boot}, guard.Contact{Sent: n.boot})
 		n.index++
 		n.core.Servers(client.Changes{ClusterID: "cluster-1", Index: n.index})
 	}
@@ -496,7 +497,7 @@ func TestCore_serversAway(t *testing.T) {
 	n.run(time.Second)
 	n.silent = true
 	n.run(50 * time.Second)
-	n.core.Contact(n.boot, n.boot)
+	n.core.Contact(guard.Contact{Sent: n.boot}, guard.Contact{Sent: n.boot})
 	n.run(50 * time.Second)
 	must.Len(t, 2, n.live(""))
 	n.run(time.Hour)
@@ -504,6 +505,33 @@ func TestCore_serversAway(t *testing.T) {
 	n.silent = false
 	reaches(n, "a", cluster.ClientComplete, time.Minute)
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
+}
+
+// Bug: a StopOnClientAfter shorter than the time between two heartbeats stopped healthy tasks, and no event
+// named the cause. The client counts from the last answer, and stops only when the next heartbeat is overdue.
+func TestCore_stopAfterBelowTheHeartbeats(t *testing.T) {
+	n := newNode(t)
+	a := allocation("a", mainTask("web"))
+	a.Job.TaskGroups[0].Disconnect.StopOnClientAfter = 5 * time.Second
+	n.place(a)
+	previous := guard.Contact{Sent: n.boot, TTL: 20 * time.Second}
+	n.core.Contact(previous, previous)
+	for range 20 {
+		n.run(7 * time.Second)
+		contact := guard.Contact{Sent: n.boot, TTL: 20 * time.Second}
+		n.core.Contact(previous, contact)
+		previous = contact
+	}
+	must.EqOp(t, "Received, Started", n.eventsOf("a", "web"))
+	must.Len(t, 1, n.live("web"))
+	n.silent = true
+	n.run(19 * time.Second)
+	must.Len(t, 1, n.live("web"))
+	n.run(2 * time.Second)
+	n.silent = false
+	reaches(n, "a", cluster.ClientComplete, time.Minute)
+	must.EqOp(t, "Received, Started, Disconnected, Killing, Terminated, Killed", n.eventsOf("a", "web"))
+	must.StrContains(t, n.messages("a", "web"), "no contact with the servers for 20s: stop_on_client_after is 5s, and shorter than the time in which a heartbeat is due")
 }
 
 // A client is frozen while the deadline passes, and its task is killed meanwhile. When it continues, the
@@ -518,17 +546,17 @@ func TestCore_frozenWhileServersAreAway(t *testing.T) {
 	previous := n.boot
 	for range 20 { // heartbeats that no step takes at once
 		n.run(10 * time.Second)
-		n.core.Contact(previous, n.boot)
+		n.core.Contact(guard.Contact{Sent: previous}, guard.Contact{Sent: n.boot})
 		previous = n.boot
 	}
 	must.Len(t, 3, n.live(""))
 	n.boot += time.Hour
-	n.core.Contact(previous, n.boot)
-	n.core.Contact(n.boot, n.boot+1)
+	n.core.Contact(guard.Contact{Sent: previous}, guard.Contact{Sent: n.boot})
+	n.core.Contact(guard.Contact{Sent: n.boot}, guard.Contact{Sent: n.boot + 1})
 	n.exit(n.live("killed")[0], 137, 9)
 	reaches(n, "a", cluster.ClientComplete, time.Minute)
-	must.EqOp(t, "Received, Started, Terminated, Not Restarting", n.eventsOf("a", "killed"))
-	must.EqOp(t, "Received, Started, Killing, Terminated, Killed", n.eventsOf("a", "web"))
+	must.EqOp(t, "Received, Started, Disconnected, Terminated, Not Restarting", n.eventsOf("a", "killed"))
+	must.EqOp(t, "Received, Started, Disconnected, Killing, Terminated, Killed", n.eventsOf("a", "web"))
 	must.EqOp(t, cluster.ClientRunning, n.status("b"))
 }
 

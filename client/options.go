@@ -48,7 +48,7 @@ type Options struct {
 	Records []*Record
 	// LastContact is the last time that an earlier client passed to [Core.Contact] since the
 	// machine booted, or zero.
-	LastContact time.Duration
+	LastContact guard.Contact
 	// Version is the cluster version of the last answer to an earlier client, or zero.
 	Version cluster.Version
 	// Stopped are the allocations in which the watchdog of an earlier client has stopped tasks.

@@ -18,6 +18,9 @@ const StopMarginOfNode = time.Minute
 //	contact + StopOnClientAfter + stop time + KillMarginOfNode
 //	  < away since + StopOnClientAfter + stop time + StopMarginOfNode
 //
+// A client waits for the TTL of its heartbeat if that is longer than StopOnClientAfter, but at most 30 s
+// longer than StopOnClientAfter.
+//
 // The servers notice later that a node is away than its client has sent the last answered heartbeat.
 // So the difference of the margins is what remains for differences of clocks, and for the kill.
 const KillMarginOfNode = 10 * time.Second

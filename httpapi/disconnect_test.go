@@ -27,3 +27,24 @@ func TestReferenceClient_DisconnectBeforeItsVersion(t *testing.T) {
 	kept := w.State().Job(cluster.JobKey{Namespace: "default", ID: "web"})
 	must.Eq(t, cluster.DisconnectStrategy{LostAfter: time.Hour}, kept.TaskGroups[0].Disconnect)
 }
+
+// A stop_on_client_after that is shorter than a client waits for its next heartbeat is kept, with a warning. Bug:
+// nothing stated that it cannot be obeyed.
+func TestReferenceClient_ShortStopOnClientAfter(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.serve(httpapi.Options{})
+	jobs := w.client().Jobs()
+	g := api.NewTaskGroup("g", 1).AddTask(api.NewTask("t", "raw_exec"))
+	for after, want := range map[time.Duration]string{
+		5 * time.Second: `group "g" has a stop_on_client_after of 5s: its tasks stop when the next heartbeat of the node is overdue, ` +
+			`which takes up to 20s, and longer with more than 500 nodes`,
+		20 * time.Second: "",
+	} {
+		g.Disconnect = &api.DisconnectStrategy{StopOnClientAfter: &after}
+		job := api.NewServiceJob("web", "web", "global", 50).AddTaskGroup(g)
+		must.Eq(t, want, result.Read(jobs.Validate(job, nil)).OK(t).Warnings)
+		must.Eq(t, want, result.Read(jobs.Plan(job, false, nil)).OK(t).Warnings)
+		must.Eq(t, want, result.Read(jobs.Register(job, nil)).OK(t).Warnings)
+	}
+}

@@ -184,7 +184,7 @@ func valueFor(f jobField) reflect.Value {
 	case reflect.Int, reflect.Int8, reflect.Int32, reflect.Int64:
 		v.SetInt(7)
 		if f.of == reflect.TypeFor[time.Duration]() {
-			v.SetInt(int64(7 * time.Second))
+			v.SetInt(int64(27 * time.Second))
 		}
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(7)
@@ -271,27 +271,27 @@ var keptAs = map[string]struct {
 	value any
 }{
 	"Migrate.MaxParallel":                                         {"TaskGroups[].Migrate.MaxParallel", 7},
-	"Migrate.MinHealthyTime":                                      {"TaskGroups[].Migrate.MinHealthyTime", 7 * time.Second},
+	"Migrate.MinHealthyTime":                                      {"TaskGroups[].Migrate.MinHealthyTime", 27 * time.Second},
 	"Migrate.HealthyDeadline":                                     {"TaskGroups[].Migrate.HealthyDeadline", 7 * time.Minute},
 	"Reschedule.Attempts":                                         {"TaskGroups[].ReschedulePolicy.Attempts", 7},
-	"Reschedule.Interval":                                         {"TaskGroups[].ReschedulePolicy.Interval", 7 * time.Second},
-	"Reschedule.Delay":                                            {"TaskGroups[].ReschedulePolicy.Delay", 7 * time.Second},
+	"Reschedule.Interval":                                         {"TaskGroups[].ReschedulePolicy.Interval", 27 * time.Second},
+	"Reschedule.Delay":                                            {"TaskGroups[].ReschedulePolicy.Delay", 27 * time.Second},
 	"Reschedule.DelayFunction":                                    {"TaskGroups[].ReschedulePolicy.DelayFunction", "fibonacci"},
 	"Reschedule.MaxDelay":                                         {"TaskGroups[].ReschedulePolicy.MaxDelay", 7 * time.Minute},
 	"Reschedule.Unlimited":                                        {"TaskGroups[].ReschedulePolicy.Unlimited", false},
 	"Update.MaxParallel":                                          {"TaskGroups[].Update.MaxParallel", 7},
-	"Update.MinHealthyTime":                                       {"TaskGroups[].Update.MinHealthyTime", 7 * time.Second},
+	"Update.MinHealthyTime":                                       {"TaskGroups[].Update.MinHealthyTime", 27 * time.Second},
 	"Update.HealthyDeadline":                                      {"TaskGroups[].Update.HealthyDeadline", 7 * time.Minute},
 	"TaskGroups[].Services[].OnUpdate":                            {"TaskGroups[].Services[].Checks[].OnUpdate", "ignore"},
 	"TaskGroups[].Services[].CheckRestart.Limit":                  {"TaskGroups[].Services[].Checks[].CheckRestart.Limit", 7},
-	"TaskGroups[].Services[].CheckRestart.Grace":                  {"TaskGroups[].Services[].Checks[].CheckRestart.Grace", 7 * time.Second},
+	"TaskGroups[].Services[].CheckRestart.Grace":                  {"TaskGroups[].Services[].Checks[].CheckRestart.Grace", 27 * time.Second},
 	"TaskGroups[].Services[].CheckRestart.IgnoreWarnings":         {"TaskGroups[].Services[].Checks[].CheckRestart.IgnoreWarnings", true},
 	"TaskGroups[].Tasks[].Services[].OnUpdate":                    {"TaskGroups[].Tasks[].Services[].Checks[].OnUpdate", "ignore"},
 	"TaskGroups[].Tasks[].Services[].CheckRestart.Limit":          {"TaskGroups[].Tasks[].Services[].Checks[].CheckRestart.Limit", 7},
-	"TaskGroups[].Tasks[].Services[].CheckRestart.Grace":          {"TaskGroups[].Tasks[].Services[].Checks[].CheckRestart.Grace", 7 * time.Second},
+	"TaskGroups[].Tasks[].Services[].CheckRestart.Grace":          {"TaskGroups[].Tasks[].Services[].Checks[].CheckRestart.Grace", 27 * time.Second},
 	"TaskGroups[].Tasks[].Services[].CheckRestart.IgnoreWarnings": {"TaskGroups[].Tasks[].Services[].Checks[].CheckRestart.IgnoreWarnings", true},
-	"TaskGroups[].StopAfterClientDisconnect":                      {"TaskGroups[].Disconnect.StopOnClientAfter", 7 * time.Second},
-	"TaskGroups[].MaxClientDisconnect":                            {"TaskGroups[].Disconnect.LostAfter", 7 * time.Second},
+	"TaskGroups[].StopAfterClientDisconnect":                      {"TaskGroups[].Disconnect.StopOnClientAfter", 27 * time.Second},
+	"TaskGroups[].MaxClientDisconnect":                            {"TaskGroups[].Disconnect.LostAfter", 27 * time.Second},
 	"TaskGroups[].PreventRescheduleOnLost":                        {"TaskGroups[].Disconnect.Replace", false},
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
@@ -133,4 +134,17 @@ func updateWords(u *wire.DesiredUpdates) map[string]uint64 {
 		}
 	}
 	return words
+}
+
+// usualTTL is the longest time that the next heartbeat of a node may take in a cluster with few nodes.
+const usualTTL = 20 * time.Second
+
+// shortLeashes returns a warning for each group with a stop_on_client_after that clients do not obey exactly.
+func shortLeashes(j *cluster.Job) (warnings []string) {
+	for _, g := range j.TaskGroups {
+		if after := g.Disconnect.StopOnClientAfter; after > 0 && after < usualTTL {
+			warnings = append(warnings, fmt.Sprintf("group %q has a stop_on_client_after of %s: its tasks stop when the next heartbeat of the node is overdue, which takes up to %s, and longer with more than 500 nodes", g.Name, after, usualTTL))
+		}
+	}
+	return warnings
 }

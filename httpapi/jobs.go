@@ -140,7 +140,7 @@ func atPresent(q *request, s State, j *cluster.Job) (kept *cluster.Job, warnings
 		return nil, nil, failure.New(http.StatusServiceUnavailable, err.Error())
 	}
 	more := append(shortage.Unknown(s, kept), catalogue.Warnings(s.Nodes(), kept, q.options.Region)...)
-	return kept, append(more, warnings...), nil
+	return kept, slices.Concat(more, shortLeashes(kept), warnings), nil
 }
 
 // preserve takes the counts of groups and the resources of tasks from the registered job, as the request has it.

@@ -7,7 +7,7 @@
 //
 // A [Guard] describes how the tasks of one allocation stop. It derives from the allocation alone. The
 // deadline of a guard is StopOnClientAfter after the client has sent the last heartbeat that was
-// answered. All times are times since the machine booted, including suspend.
+// answered, but not before its TTL has passed: see [Contact.Limit]. All times are times since the machine booted, including suspend.
 //
 // While the client lives, it stops the tasks. A Watch sends no signal, because two processes that stop
 // one task would count two kill timeouts. But a client can be frozen, and its driver can hang. So a

@@ -20,6 +20,13 @@ func one(alloc cluster.AllocID) guard.Guard {
 	return guard.Guard{Alloc: alloc, After: 60 * second, StopTime: 5 * second, Tasks: []guard.Task{{Name: "main", Phase: cluster.StopMain, KillTimeout: 5 * second}}}
 }
 
+// short is a guard whose StopOnClientAfter is shorter than the time between heartbeats.
+func short() guard.Guard {
+	g := one("a")
+	g.After = 5 * second
+	return g
+}
+
 // phases is the guard of an allocation with a task of each phase.
 func phases() guard.Guard {
 	g := guard.Guard{Alloc: "a", After: 60 * second, Delay: 2 * second, StopTime: 46 * second}
@@ -37,7 +44,12 @@ type event struct {
 
 func put(at int, g guard.Guard) event { return event{at, func(w *guard.Watch) { w.Put(g) }} }
 func contact(at, sent int) event {
-	return event{at, func(w *guard.Watch) { w.Contact(time.Duration(sent) * second) }}
+	return event{at, func(w *guard.Watch) { w.Contact(guard.Contact{Sent: time.Duration(sent) * second}) }}
+}
+func contactFor(at, sent, ttl int) event {
+	return event{at, func(w *guard.Watch) {
+		w.Contact(guard.Contact{Sent: time.Duration(sent) * second, TTL: time.Duration(ttl) * second})
+	}}
 }
 func gone(at int) event { return event{at, func(w *guard.Watch) { w.Gone() }} }
 func ended(at int, task string) event {
@@ -145,6 +157,17 @@ func TestWatch(t *testing.T) {
 				"500 signal a/sidecar", "500 kill a/sidecar", "500 signal a/poststop", "500 kill a/poststop",
 			}, false,
 		},
+		"a client that sends its heartbeats in time keeps its tasks": {
+			[]event{put(0, short()), contactFor(0, 1, 20), contactFor(8, 8, 20), contactFor(15, 15, 20), gone(16), ended(36, "main")}, 1000,
+			[]string{"35 signal a/main"}, true,
+		},
+		"a long TTL does not lengthen the time for ever": {
+			[]event{put(0, short()), contactFor(0, 1, 500), gone(16), ended(37, "main")}, 1000,
+			[]string{"36 signal a/main"}, true,
+		},
+		"a hanging client is killed after the TTL": {
+			[]event{put(0, short()), contactFor(0, 1, 20), ended(37, "main")}, 37, []string{"36 kill a/main"}, false,
+		},
 		"waits of centuries": {
 			[]event{put(0, func() guard.Guard { g := one("a"); g.After = guard.Never; return g }()), contact(0, 1), gone(2)}, 100_000, nil, false,
 		},
@@ -177,7 +200,7 @@ func TestWatch_endsWithinTheStopTime(t *testing.T) {
 		must.True(t, guarded)
 		w := &guard.Watch{}
 		w.Put(g)
-		w.Contact(second)
+		w.Contact(guard.Contact{Sent: second})
 		w.Gone()
 		end := second + g.After + group.StopTime()
 		signals, kills := map[string]time.Duration{}, map[string]time.Duration{}
@@ -220,17 +243,18 @@ func TestWatch_killsBeforeTheServersConfirm(t *testing.T) {
 		a := &cluster.Allocation{ID: "a", TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{group}}}
 		g, guarded := guard.Of(a, node.HoldLimit)
 		must.True(t, guarded)
-		contact := wait.Draw(t, "contact") + 1
+		contact, ttl := wait.Draw(t, "contact")+1, wait.Draw(t, "ttl")
 		w := &guard.Watch{}
 		w.Put(g)
-		w.Contact(contact)
+		w.Contact(guard.Contact{Sent: contact, TTL: ttl})
 		acts, killAt := w.Step(0)
 		must.SliceEmpty(t, acts)
 		acts, _ = w.Step(killAt)
 		must.Len(t, len(g.Tasks), acts)
 		booted := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
 		confirmed := cluster.StoppedByNodeAt(a, booted.Add(contact), a.StopTimeOn(node)).Sub(booted)
-		must.LessEq(t, confirmed-45*second, killAt)
+		must.LessEq(t, confirmed-15*second, killAt, must.Sprint("the node was deleted after the contact"))
+		must.LessEq(t, confirmed+ttl-45*second, killAt, must.Sprint("the servers have missed a heartbeat"))
 		must.GreaterEq(t, contact+g.After+a.StopTime()+cluster.KillMarginOfNode, killAt)
 	})
 }
@@ -242,7 +266,7 @@ func TestWatch_wakeUps(t *testing.T) {
 	w.Put(one("a"))
 	w.Put(one("b"))
 	for now := time.Duration(1); now < 3600*second; now += 10 * second {
-		w.Contact(now)
+		w.Contact(guard.Contact{Sent: now})
 		acts, wakeAt := w.Step(now)
 		must.SliceEmpty(t, acts)
 		must.EqOp(t, now+75*second, wakeAt)
@@ -255,6 +279,16 @@ func TestWatch_wakeUps(t *testing.T) {
 	acts, wakeAt = w.Step(wakeAt)
 	must.SliceEmpty(t, acts)
 	must.EqOp(t, guard.Never, wakeAt)
+}
+
+// The two forms of the limit agree.
+func TestContact(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		wait := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(1, 90).Draw(t, "s")) * second })
+		c, after, now := guard.Contact{Sent: wait.Draw(t, "sent"), TTL: wait.Draw(t, "ttl")}, wait.Draw(t, "after"), wait.Draw(t, "now")
+		must.EqOp(t, now >= c.StopAt(after), c.Silence(now) >= after)
+	})
 }
 
 func TestOf(t *testing.T) {

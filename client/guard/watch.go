@@ -14,7 +14,7 @@ const killInterval = time.Second
 // Watch decides what a watchdog does. The zero value guards nothing. It is not safe for concurrent
 // use.
 type Watch struct {
-	contact time.Duration
+	contact Contact
 	// gone: the client is dead.
 	gone bool
 	// guarded are sorted by allocation.
@@ -82,10 +82,10 @@ func (w *Watch) find(alloc cluster.AllocID) (int, bool) {
 	})
 }
 
-// Contact states that the servers have answered a heartbeat that was sent at a time.
-func (w *Watch) Contact(sent time.Duration) {
-	if sent > w.contact {
-		w.contact = sent
+// Contact states that the servers have answered a heartbeat.
+func (w *Watch) Contact(c Contact) {
+	if c.Sent > w.contact.Sent {
+		w.contact = c
 		w.reset()
 	}
 }
@@ -124,7 +124,7 @@ func (w *Watch) Ended(alloc cluster.AllocID, name string) {
 func (w *Watch) Step(now time.Duration) (acts []Act, wakeAt time.Duration) {
 	wakeAt = Never
 	for _, g := range w.guarded {
-		deadline := later(w.contact, g.After)
+		deadline := w.contact.StopAt(g.After)
 		begins, step := deadline, g.step
 		if !w.gone {
 			begins, step = later(later(deadline, g.StopTime), cluster.KillMarginOfNode), g.kill

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/disks"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -64,10 +65,10 @@ const (
 type contact struct {
 	servers Servers
 	logger  *slog.Logger
-	// answered is called after each answered heartbeat, with the time when it was sent. receive is
+	// answered is called after each answered heartbeat. receive is
 	// called with each answer of Changes. foreign reports whether the node ignores the servers because
 	// they belong to another cluster. Each of them is called by one goroutine.
-	answered func(sent time.Duration)
+	answered func(guard.Contact)
 	receive  func(client.Changes)
 	foreign  func() bool
 	// forgotten is called when the servers do not have the node. It makes the core publish its facts.
@@ -97,7 +98,7 @@ type contact struct {
 
 func newContact(n *cluster.Node, s Servers, logger *slog.Logger) *contact {
 	return &contact{
-		servers: s, logger: logger, node: n, answered: func(time.Duration) {}, receive: func(client.Changes) {}, foreign: func() bool { return false }, forgotten: func() {},
+		servers: s, logger: logger, node: n, answered: func(guard.Contact) {}, receive: func(client.Changes) {}, foreign: func() bool { return false }, forgotten: func() {},
 		failures: newFailures(logger), registered: make(chan struct{}), changed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 	}
 }
@@ -205,7 +206,7 @@ func (c *contact) keepAlive(ctx context.Context) {
 			}
 			continue
 		}
-		c.answered(sent)
+		c.answered(guard.Contact{Sent: sent, TTL: ttl})
 		// A registration counts as a heartbeat.
 		logged := c.failures.succeeded(presence.Heartbeat.String())
 		if next.Request == presence.Register {

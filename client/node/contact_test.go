@@ -18,6 +18,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/presence"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -208,9 +209,10 @@ func TestContact_countsFromSending(t *testing.T) {
 		s := &arrivals{scripted: scripted{ttl: 30 * time.Second}}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		answered, before := 0, bootclock.Now()
-		c.answered = func(sent time.Duration) {
-			must.Between(t, before, sent, s.at[len(s.at)-1])
-			before, answered = sent, answered+1
+		c.answered = func(contact guard.Contact) {
+			must.Between(t, before, contact.Sent, s.at[len(s.at)-1])
+			must.EqOp(t, 30*time.Second, contact.TTL)
+			before, answered = contact.Sent, answered+1
 		}
 		stop := c.run(t, false)
 		time.Sleep(31 * time.Second)
@@ -248,7 +250,7 @@ func TestContact_keepAlive(t *testing.T) {
 		s := &scripted{ttl: 30 * time.Second}
 		c := newContact(&cluster.Node{ID: "n"}, s, quiet())
 		answered := 0
-		c.answered = func(time.Duration) { answered++ }
+		c.answered = func(guard.Contact) { answered++ }
 		defer c.run(t, false)()
 		s.pass(31 * time.Second)
 		must.SliceLen(t, 1, s.registered)

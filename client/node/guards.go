@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -42,7 +41,7 @@ type guards struct {
 	heartbeat chan struct{}
 
 	mu      sync.Mutex
-	contact time.Duration // guarded by mu
+	contact guard.Contact // guarded by mu
 
 	// all are the guards of the node, also while no watchdog runs.
 	all map[cluster.AllocID]guard.Guard
@@ -60,10 +59,10 @@ type guardChange struct {
 
 // newGuards returns the guards of the node's records. contact is the last contact of an earlier
 // client in this boot, or zero.
-func newGuards(o Options, dir string, groups cgroup.Hierarchies, contact time.Duration, records []*client.Record, logger *slog.Logger) *guards {
+func newGuards(o Options, dir string, groups cgroup.Hierarchies, contact guard.Contact, records []*client.Record, logger *slog.Logger) *guards {
 	g := &guards{
 		options: watchdog.Options{Program: o.Program, Dir: dir, Groups: groups}, holdLimit: holdLimit(o.Config), logger: logger,
-		changes: make(chan guardChange), heartbeat: make(chan struct{}, 1), contact: cmp.Or(contact, bootclock.Now()),
+		changes: make(chan guardChange), heartbeat: make(chan struct{}, 1), contact: cmp.Or(contact, guard.Contact{Sent: bootclock.Now()}),
 		all: make(map[cluster.AllocID]guard.Guard),
 	}
 	for _, r := range records {
@@ -115,12 +114,13 @@ func (g *guards) change(ctx context.Context, one guard.Guard) error {
 	}
 }
 
-// answered takes the time at which an answered heartbeat was sent, and returns the last such time
-// before. It does not wait.
-func (g *guards) answered(sent time.Duration) (previous time.Duration) {
+// answered takes an answered heartbeat, and returns the contact before. It does not wait.
+func (g *guards) answered(contact guard.Contact) (previous guard.Contact) {
 	g.mu.Lock()
 	previous = g.contact
-	g.contact = max(g.contact, sent)
+	if contact.Sent > g.contact.Sent {
+		g.contact = contact
+	}
 	g.mu.Unlock()
 	select {
 	case g.heartbeat <- struct{}{}:
@@ -135,8 +135,8 @@ func (g *guards) answered(sent time.Duration) (previous time.Duration) {
 // group. So no task starts after the time at which the servers rely on its end.
 func (g *guards) mayStart(alloc *cluster.Allocation) error {
 	one, guarded := g.of(alloc)
-	if guarded && bootclock.Now()-g.newest() >= one.After {
-		return fmt.Errorf("no server has answered the client for %s", one.After)
+	if contact := g.newest(); guarded && bootclock.Now() >= contact.StopAt(one.After) {
+		return errors.New(contact.Reason(one.After))
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (g *guards) ended(alloc cluster.AllocID) {
 	}
 }
 
-func (g *guards) newest() time.Duration {
+func (g *guards) newest() guard.Contact {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.contact

@@ -101,7 +101,7 @@ func (w *world) watchdogOptions(contact, after time.Duration) watchdog.Options {
 		{Name: "t", Group: groupName(w.id, "t"), Phase: cluster.StopMain, Signal: "SIGTERM", KillTimeout: time.Minute},
 	}}
 	return watchdog.Options{
-		Program: os.Args[0], Dir: filepath.Join(w.config.DataDir, watchdogDir), Groups: w.node.shell.tasks.groups, Contact: contact, Guards: []guard.Guard{one},
+		Program: os.Args[0], Dir: filepath.Join(w.config.DataDir, watchdogDir), Groups: w.node.shell.tasks.groups, Contact: guard.Contact{Sent: contact}, Guards: []guard.Guard{one},
 	}
 }
 
@@ -180,16 +180,16 @@ func TestGuards_mayStart(t *testing.T) {
 	if groups.Kind() == "none" {
 		t.Skip("needs control groups")
 	}
-	g := newGuards(Options{Config: &config.Config{}}, t.TempDir(), groups, 0, nil, quiet())
+	g := newGuards(Options{Config: &config.Config{}}, t.TempDir(), groups, guard.Contact{}, nil, quiet())
 	alloc := func(after time.Duration) *cluster.Allocation {
 		group := &cluster.TaskGroup{Name: "g", Tasks: []*cluster.Task{{Name: "t"}}, Disconnect: cluster.DisconnectStrategy{StopOnClientAfter: after}}
 		return &cluster.Allocation{ID: "a", TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{group}}}
 	}
 	must.NoError(t, g.mayStart(alloc(time.Hour)))
 	must.NoError(t, g.mayStart(alloc(0)))
-	must.ErrorContains(t, g.mayStart(alloc(1)), "no server has answered the client for 1ns")
+	must.ErrorContains(t, g.mayStart(alloc(1)), "no contact with the servers for 1ns")
 	heartbeat := bootclock.Now() + time.Hour
-	must.Positive(t, g.answered(heartbeat))
+	must.Positive(t, g.answered(guard.Contact{Sent: heartbeat}).Sent)
 	must.NoError(t, g.mayStart(alloc(1)))
-	must.EqOp(t, heartbeat, g.answered(heartbeat+1), must.Sprint("the last heartbeat before"))
+	must.EqOp(t, heartbeat, g.answered(guard.Contact{Sent: heartbeat + 1}).Sent, must.Sprint("the last heartbeat before"))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/record"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -58,6 +59,8 @@ type lastContact struct {
 	// answered.
 	BootID string
 	Sent   time.Duration
+	// TTL is that of the answer.
+	TTL time.Duration `json:",omitempty"`
 	// ClusterVersion is the cluster version of the last answer, or zero.
 	ClusterVersion cluster.Version
 	// Guarded: the servers accept no jobs without a token.
@@ -186,15 +189,15 @@ func (h *home) left() (folder string, err error) {
 	return "", nil
 }
 
-// contact returns the time of the last contact in this boot, or zero. It is not in the future, although the
+// contact returns the last contact in this boot, or zero. It is not in the future, although the
 // boot clock may have gone back.
-func (h *home) contact(bootID string) time.Duration {
+func (h *home) contact(bootID string) guard.Contact {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last.BootID != bootID {
-		return 0
+		return guard.Contact{}
 	}
-	return min(h.last.Sent, bootclock.Now())
+	return guard.Contact{Sent: min(h.last.Sent, bootclock.Now()), TTL: h.last.TTL}
 }
 
 // noteContact changes lastContact and writes the file. The file need not survive a power failure,

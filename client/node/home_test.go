@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 )
 
 func TestHome_identity(t *testing.T) {
@@ -115,21 +117,21 @@ func TestHome_contact(t *testing.T) {
 	path := t.TempDir()
 	h, err := openHome(path, t.TempDir(), false, slog.New(slog.DiscardHandler))
 	must.NoError(t, err)
-	must.Eq(t, 0, h.contact("b1"))
+	must.Eq(t, guard.Contact{}, h.contact("b1"))
 	must.False(t, h.guarded())
-	must.NoError(t, h.noteContact(func(c *lastContact) { c.BootID, c.Sent = "b1", time.Second }))
+	must.NoError(t, h.noteContact(func(c *lastContact) { c.BootID, c.Sent, c.TTL = "b1", time.Second, time.Minute }))
 	must.NoError(t, h.noteContact(func(c *lastContact) { c.Guarded = true }))
 	must.NoError(t, h.close())
 	h, err = openHome(path, t.TempDir(), false, slog.New(slog.DiscardHandler))
 	must.NoError(t, err)
-	must.Eq(t, time.Second, h.contact("b1"))
-	must.Eq(t, 0, h.contact("b2"))
+	must.Eq(t, guard.Contact{Sent: time.Second, TTL: time.Minute}, h.contact("b1"))
+	must.Eq(t, guard.Contact{}, h.contact("b2"))
 	must.True(t, h.guarded())
 	must.NoError(t, h.close())
 	must.NoError(t, os.WriteFile(filepath.Join(path, contactFile), []byte("x"), 0o600))
 	h, err = openHome(path, t.TempDir(), false, slog.New(slog.DiscardHandler))
 	must.NoError(t, err)
-	must.Eq(t, 0, h.contact("b1"))
+	must.Eq(t, guard.Contact{}, h.contact("b1"))
 	must.False(t, h.guarded())
 	must.NoError(t, h.close())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/disks"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/hoststats"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/client/nodeapi"
@@ -115,9 +116,9 @@ func (n *Node) keepTrust(ctx context.Context) {
 
 // answered passes an answered heartbeat to the core and to the watchdog, and writes it to the disk for
 // the next client.
-func (n *Node) answered(sent time.Duration) {
-	n.core.Contact(n.shell.guards.answered(sent), sent)
-	if err := n.home.noteContact(func(c *lastContact) { c.BootID, c.Sent = n.bootID, sent }); err == nil {
+func (n *Node) answered(contact guard.Contact) {
+	n.core.Contact(n.shell.guards.answered(contact), contact)
+	if err := n.home.noteContact(func(c *lastContact) { c.BootID, c.Sent, c.TTL = n.bootID, contact.Sent, contact.TTL }); err == nil {
 		n.contactFailures.over()
 	} else if n.contactFailures.isNew(err) {
 		n.logger.Warn("the file of the last contact was not written", "error", err)

@@ -12,17 +12,19 @@ import (
 // message is what a client sends to its watchdog. Each field that is set counts.
 type message struct {
 	// Contact is when an answered heartbeat was sent, in nanoseconds of the boot clock.
-	Contact time.Duration   `json:",omitempty"`
-	Put     *guard.Guard    `json:",omitempty"`
-	Remove  cluster.AllocID `json:",omitempty"`
+	Contact time.Duration `json:",omitempty"`
+	// TTL belongs to Contact.
+	TTL    time.Duration   `json:",omitempty"`
+	Put    *guard.Guard    `json:",omitempty"`
+	Remove cluster.AllocID `json:",omitempty"`
 	// Begin: the watchdog has all guards, and replaces an earlier watchdog now.
 	Begin bool `json:",omitempty"`
 }
 
 // check returns an error for a message that no client sends.
 func (m message) check() error {
-	if m.Contact < 0 {
-		return errors.New("the time of the heartbeat is negative")
+	if m.Contact < 0 || m.TTL < 0 {
+		return errors.New("the time of the heartbeat or its TTL is negative")
 	}
 	g := m.Put
 	if g == nil {
@@ -41,7 +43,7 @@ func (m message) check() error {
 
 // apply changes what is watched.
 func (m message) apply(w *guard.Watch) {
-	w.Contact(m.Contact)
+	w.Contact(guard.Contact{Sent: m.Contact, TTL: m.TTL})
 	if m.Put != nil {
 		w.Put(*m.Put)
 	}

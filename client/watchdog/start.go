@@ -27,8 +27,8 @@ type Options struct {
 	Dir string
 	// Groups are the machine's control groups.
 	Groups cgroup.Hierarchies
-	// Contact is when the last answered heartbeat was sent.
-	Contact time.Duration
+	// Contact is the last answered heartbeat.
+	Contact guard.Contact
 	// Guards are the allocations to guard.
 	Guards []guard.Guard
 }
@@ -75,7 +75,7 @@ func start(ctx context.Context, o Options) (*Process, error) {
 	defer out.Close()
 	stop := context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	err = p.send(message{Contact: o.Contact})
+	err = p.send(contactMessage(o.Contact))
 	for i := 0; i < len(o.Guards) && err == nil; i++ {
 		err = p.Put(o.Guards[i])
 	}
@@ -160,8 +160,10 @@ func (p *Process) Put(g guard.Guard) error { return p.send(message{Put: &g}) }
 // Remove ends the guard of an allocation.
 func (p *Process) Remove(alloc cluster.AllocID) error { return p.send(message{Remove: alloc}) }
 
-// Contact sends the time at which an answered heartbeat was sent.
-func (p *Process) Contact(sent time.Duration) error { return p.send(message{Contact: sent}) }
+// Contact sends that a heartbeat was answered.
+func (p *Process) Contact(c guard.Contact) error { return p.send(contactMessage(c)) }
+
+func contactMessage(c guard.Contact) message { return message{Contact: c.Sent, TTL: c.TTL} }
 
 // send writes a message. After an error the watchdog must be replaced: it may have read a part of
 // the message.

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // client starts a watchdog for tasks with these control groups, and waits to be killed. The first
 // task has a kill timeout of a minute.
 func client(dir, after string, groups []string) int {
-	o := watchdog.Options{Program: os.Args[0], Dir: dir, Contact: bootclock.Now()}
+	o := watchdog.Options{Program: os.Args[0], Dir: dir, Contact: guard.Contact{Sent: bootclock.Now()}}
 	var err error
 	if o.Groups, err = cgroup.Find("/"); err != nil {
 		fmt.Println(err)
@@ -150,7 +150,7 @@ func (m *machine) start(contact time.Duration, guards ...guard.Guard) *watchdog.
 }
 
 func (m *machine) options(contact time.Duration, guards ...guard.Guard) watchdog.Options {
-	return watchdog.Options{Program: os.Args[0], Dir: m.dir, Groups: m.groups, Contact: contact, Guards: guards}
+	return watchdog.Options{Program: os.Args[0], Dir: m.dir, Groups: m.groups, Contact: guard.Contact{Sent: contact}, Guards: guards}
 }
 
 func (m *machine) end(p *watchdog.Process) {
@@ -239,7 +239,7 @@ func TestWatchdog_ARenewedDeadline(t *testing.T) {
 	removed, _ := m.task("removed", obedient)
 	p := m.start(1, newGuard("a", first.Name(), "1ns"), newGuard("c", removed.Name(), "1ns"))
 	heartbeat := bootclock.Now() + 200*time.Millisecond
-	must.NoError(t, p.Contact(heartbeat))
+	must.NoError(t, p.Contact(guard.Contact{Sent: heartbeat}))
 	must.NoError(t, p.Put(newGuard("b", added.Name(), "1ns")))
 	must.NoError(t, p.Remove("c"))
 	must.NoError(t, p.Release())
@@ -279,9 +279,9 @@ func TestWatchdog_KillsTheTasksOfAFrozenClient(t *testing.T) {
 		}
 		<-tick.C
 	}
-	must.NoError(t, p.Contact(bootclock.Now()+time.Hour))
+	must.NoError(t, p.Contact(guard.Contact{Sent: bootclock.Now() + time.Hour}))
 	again, _ := m.task("bad", stubborn)
-	must.NoError(t, p.Contact(bootclock.Now()+2*time.Hour))
+	must.NoError(t, p.Contact(guard.Contact{Sent: bootclock.Now() + 2*time.Hour}))
 	must.True(t, m.lives(again))
 	must.NoError(t, p.Stop())
 	none, err := watchdog.Note(m.dir, "b")
@@ -300,7 +300,7 @@ func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
 	must.NoError(t, first.Release())
 	second := m.start(1, newGuard("a", task.Name(), "1ns")) // overdue, and its client lives
 	m.end(first)
-	must.NoError(t, second.Contact(now))
+	must.NoError(t, second.Contact(guard.Contact{Sent: now}))
 	must.True(t, m.lives(task))
 
 	// A start that was overtaken, and a client that dies while it starts a watchdog, change
@@ -316,7 +316,7 @@ func TestWatchdog_TheNextClientTakesOver(t *testing.T) {
 	m.end(second)
 	must.NoError(t, watchdog.End(m.dir), must.Sprint("none runs"))
 	must.True(t, m.lives(task))
-	must.Error(t, second.Contact(now), must.Sprint("the client gets an error"))
+	must.Error(t, second.Contact(guard.Contact{Sent: now}), must.Sprint("the client gets an error"))
 }
 
 // A client whose boot clock went back takes over at once. Bug: the start failed with "a later watchdog runs"
@@ -359,7 +359,7 @@ func TestWatchdog_Ends(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
 		must.NoError(t, syscall.Kill(p.ID.PID, signal))
 	}
-	must.NoError(t, p.Contact(bootclock.Now()), must.Sprint("it ignores the signals"))
+	must.NoError(t, p.Contact(guard.Contact{Sent: bootclock.Now()}), must.Sprint("it ignores the signals"))
 	must.NoError(t, p.Stop())
 	m.end(p)
 }

@@ -45,8 +45,9 @@ type Follower struct {
 	emptied   bool
 	// record is the record of the drain after its end, or nil. [FollowEnded] sets it before DrainEnded.
 	record *wire.Drain
-	// status is the node's status as last read, or empty.
-	status string
+	// status is the node's status as last read, or empty. eligible means that it was eligible then.
+	status   string
+	eligible bool
 	// held are the groups that have not moved, with their reasons; endsBy is the latest
 	// end of the drain, or zero. Both come from the server. After the end of the drain held are
 	// those that still stop.
@@ -77,9 +78,11 @@ func (f *Follower) updateNode(n *wire.Node, record *wire.Drain) (events []event)
 	if n.Status == down && f.status != down && !f.DrainEnded {
 		events = append(events, event{unixTime(n.StatusUpdatedAt, 0), fmt.Sprintf("Node %q down", n.ID)})
 	}
-	f.status = n.Status
+	f.status, f.eligible = n.Status, n.SchedulingEligibility == string(cluster.NodeEligible)
 	strategy := n.DrainStrategy
 	switch {
+	case f.DrainEnded:
+		return nil // the node is read on only because it may become eligible
 	case strategy == nil:
 		f.DrainEnded, f.record = true, record
 		left := f.Left() // those that came after the end do not count

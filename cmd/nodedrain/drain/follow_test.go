@@ -121,6 +121,8 @@ func TestFollower_times(t *testing.T) {
 	ended := &wire.Node{ID: "n1", LastDrain: &wire.DrainMetadata{Status: "complete", UpdatedAt: wire.NewTime(at(11))}}
 	// Bug: the last line had the time of the last stop, before that of the lines above it.
 	times(t, []time.Time{at(10), at(10), at(10)}, f.updateNode(ended, &wire.Drain{Outcome: "forced", EndedAt: wire.NewTime(at(10))}))
+	must.SliceEmpty(t, f.updateNode(ended, nil)) // the end is reported once
+	f = Follower{Node: "n1"}
 	times(t, []time.Time{at(11)}, f.updateNode(ended, nil))
 }
 
@@ -401,4 +403,35 @@ func TestRough(t *testing.T) {
 	} {
 		must.Eq(t, want, cli.Rough(d))
 	}
+}
+
+// Bug: the node became eligible while a task still stopped, and the last line stated that all had stopped.
+func TestFollower_eligibleAgain(t *testing.T) {
+	t.Parallel()
+	f := Follower{Node: "n1"}
+	f.updateNode(drainingNode(time.Hour), nil)
+	f.updateAllocs(observed("a1 service stop running marked"))
+	ended := &wire.Node{ID: "n1", Status: "ready", SchedulingEligibility: "ineligible", LastDrain: &wire.DrainMetadata{Status: "complete"}}
+	f.updateNode(ended, &wire.Drain{Outcome: "deadline reached", StillStopping: 1, EndIndex: 5})
+	must.EqOp(t, "", f.InUse())
+	eligible := *ended
+	eligible.SchedulingEligibility = "eligible"
+	must.SliceEmpty(t, f.updateNode(&eligible, nil))
+	must.False(t, f.over())
+	must.Eq(t, []string{`Alloc "a1" status running -> complete`, `Node "n1" takes work again: it is eligible`}, texts(f.updateAllocs(observed("a1 service stop complete marked"))))
+	must.True(t, f.over())
+}
+
+// Bug: a job that was a system job became a service, and its old allocation, which stopped, counted as one that
+// stays by request.
+func TestFollower_systemAllocationThatStops(t *testing.T) {
+	t.Parallel()
+	f := Follower{Node: "n1", SkipSystem: true}
+	f.updateNode(drainingNode(time.Hour), nil)
+	f.updateAllocs(observed("a1 system run running", "a2 system stop running"))
+	f.updateNode(&wire.Node{ID: "n1", Status: "ready"}, &wire.Drain{Outcome: "complete"})
+	must.False(t, f.over())
+	must.Eq(t, []string{`Alloc "a2" status running -> complete`, `All other allocations on node "n1" have stopped; 1 allocation stays by request: job`},
+		texts(f.updateAllocs(observed("a1 system run running", "a2 system stop complete"))))
+	must.True(t, f.over())
 }

@@ -37,6 +37,8 @@ type Monitor struct {
 
 // Exit codes of a command that monitored a drain.
 const (
+	// ExitInUse comes before all others but [ExitUnconfirmed]: a script must not restart the machine.
+	ExitInUse       cli.ExitCode = 1
 	exitCancelled   cli.ExitCode = 2
 	ExitVolumesLeft cli.ExitCode = 3
 	// ExitUnconfirmed comes before the others: tasks may run on the node.
@@ -169,31 +171,27 @@ func (m *Monitor) print(s observation, now time.Time) {
 	}
 }
 
-// readNode reads the node until it no longer drains. Then it continues until the context ends, only
-// to notice a lost connection.
+// readNode reads the node until it no longer drains. Then it continues until the context ends, to notice
+// a lost connection and a node that becomes eligible.
 func (m *Monitor) readNode(ctx context.Context, observations chan<- observation) {
 	index, ended, drain := m.Index, false, m.Follow.Drain
 	for {
 		node, answer, err := cli.Retry(ctx, &m.Contact, cli.Following(index, nodeWait, func(q client.Query) (*wire.Node, client.Answer, error) {
 			return m.API.Node(ctx, m.Follow.Node, q)
 		}))
-		if !ended {
-			s := observation{node: node}
-			if err != nil {
-				s = observation{err: cli.Errorf("Error monitoring node: %v", err)}
-			}
-			ended = err == nil && node.DrainStrategy == nil
-			switch {
-			case ended:
-				s.record, s.lost = m.record(ctx, drain)
-			case err != nil:
-				s.record, _ = m.record(ctx, drain)
-			default:
-				drain = node.DrainID
-			}
-			if !send(ctx, observations, s) {
-				return
-			}
+		s := observation{node: node}
+		switch {
+		case err == nil && node.DrainStrategy != nil:
+			drain = node.DrainID
+		case err == nil && !ended:
+			ended = true
+			s.record, s.lost = m.record(ctx, drain)
+		case err != nil && !ended:
+			s = observation{err: cli.Errorf("Error monitoring node: %v", err)}
+			s.record, _ = m.record(ctx, drain)
+		}
+		if (err == nil || !ended) && !send(ctx, observations, s) {
+			return
 		}
 		if err != nil {
 			return

@@ -27,9 +27,34 @@ func (f *Follower) Left() (n int) {
 
 // Stays reports whether the allocation need not leave: by request, or because it came after the end of
 // the drain.
-func (f *Follower) Stays(a *wire.Allocation) bool {
-	after := f.record != nil && f.record.EndIndex > 0 && a.CreateIndex > f.record.EndIndex
-	return after || f.staysByRequest(a)
+func (f *Follower) Stays(a *wire.Allocation) bool { return f.cameAfter(a) || f.staysByRequest(a) }
+
+// cameAfter reports whether the allocation was placed after the end of the drain.
+func (f *Follower) cameAfter(a *wire.Allocation) bool {
+	return f.record != nil && f.record.EndIndex > 0 && a.CreateIndex > f.record.EndIndex
+}
+
+// InUse returns why the node is not empty for long, or not empty again, although the drain has ended: it is
+// eligible, or has allocations that were placed after the end. It is empty if the node is as the drain left it.
+func (f *Follower) InUse() string {
+	if !f.DrainEnded || f.cancelled {
+		return ""
+	}
+	n := 0
+	for _, a := range f.allocs {
+		runs := alloc.Alive(a) || a.ClientStatus == string(cluster.ClientUnknown) || a.ClientStatus == string(cluster.ClientLost) && a.ConfirmedAt.IsZero()
+		if runs && f.cameAfter(a) && !f.staysByRequest(a) {
+			n++
+		}
+	}
+	var why []string
+	if f.eligible {
+		why = append(why, "it is eligible")
+	}
+	if n > 0 {
+		why = append(why, "it has "+cli.Count(n, "allocation")+" that came after the drain")
+	}
+	return strings.Join(why, ", and ")
 }
 
 // staysByRequest reports whether the drain leaves the allocation: it may ignore system jobs, and leave
@@ -44,7 +69,8 @@ func (f *Follower) staysByRequest(a *wire.Allocation) bool {
 				return r.ID == a.ID && r.Reason == rules.ReasonLeftByRequest.String()
 			})
 	}
-	return jobType(a) == string(cluster.JobSystem)
+	// One that stops for another reason does not stay, such as after its job has become a service.
+	return jobType(a) == string(cluster.JobSystem) && (a.DesiredStatus != string(cluster.DesiredStop) || !alloc.Alive(a))
 }
 
 // jobType returns the type of an allocation's job, or empty if it is not known.
@@ -71,8 +97,10 @@ func (f *Follower) emptyText() string {
 	if stay != "" {
 		none, all = "No other allocations are left on node %q", "All other allocations on node %q have stopped"
 	}
-	n := f.countNow()
+	n, use := f.countNow(), f.InUse()
 	switch silent := f.status != "" && f.status != string(cluster.NodeReady); {
+	case use != "":
+		return fmt.Sprintf("Node %q takes work again: %s", f.Node, use)
 	case n > 0:
 		return fmt.Sprintf(none+", but nothing confirms the end of %s%s", f.Node, cli.Count(n, "allocation"), stay)
 	case silent:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
@@ -45,7 +46,9 @@ func Drain() *cli.Command {
       unknown: the node was deleted, no server answered for 10 minutes, or the servers
       have lost the drain, as by a restore of an older state. With -monitor also if the
       node does not drain and no record of a drain exists. If monitoring fails, Nomad's
-      command exits with 0 instead.
+      command exits with 0 instead. Also 1 if the drain has ended and the node takes work
+      again: it is eligible, or has allocations that came after the drain. This is checked
+      after a repeated request with an -idempotency-token, too. It replaces 0, 3 and 5.
   2   The drain was cancelled.
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
@@ -129,17 +132,37 @@ func (r *drainRequest) cancel() error {
 	if r.node.DrainStrategy == nil && !written.Repeated {
 		return notDraining(r.node)
 	}
+	if written.Repeated {
+		return r.repeated()
+	}
 	fmt.Fprintf(r.c.Out, "Node %q drain strategy unset\n", r.node.ID)
-	r.printRepeated(written)
 	r.printStopping(written)
 	return nil
 }
 
-// printRepeated reports a request that the servers had applied before.
-func (r *drainRequest) printRepeated(written *wire.DrainResponse) {
-	if written.Repeated {
-		fmt.Fprintln(r.c.Out, "The servers applied this request before: nothing has changed")
+// repeated reports a request that the servers had applied before, and judges the node as it is now. Later
+// requests may have changed it, and it may run work again.
+func (r *drainRequest) repeated() error {
+	fmt.Fprintln(r.c.Out, "The servers applied this request before: nothing has changed")
+	node, answer, err := r.c.API.Node(r.c.Ctx, r.node.ID, client.Query{})
+	if err != nil {
+		return cli.Errorf("Error reading the node: %v", err)
 	}
+	r.node = node
+	switch drains := node.DrainStrategy != nil; {
+	case r.disable && drains:
+		return cli.Errorf("Node %q drains: another request has started a drain since. To cancel it, use no -idempotency-token of an earlier request", node.ID)
+	case r.enable && !r.detach:
+		return r.resume(answer.Index)
+	case r.enable && !drains && node.SchedulingEligibility == string(cluster.NodeEligible):
+		return cli.Errorf("Node %q does not drain, and it is eligible\n%s", node.ID, r.drainAgain())
+	}
+	return nil
+}
+
+// drainAgain returns how to drain a node that runs work again.
+func (r *drainRequest) drainAgain() string {
+	return fmt.Sprintf("To drain it again, use no -idempotency-token of an earlier request: nodedrain node drain -enable%s %s", r.c.SameServers(), r.node.ID)
 }
 
 // printStopping lists the allocations that still stop although the drain was cancelled.
@@ -165,17 +188,18 @@ func (r *drainRequest) start(limit time.Duration) error {
 	if err != nil {
 		return cli.Errorf("Error updating drain specification: %v", err)
 	}
+	if written.Repeated {
+		return r.repeated()
+	}
 	if r.detach {
 		fmt.Fprintf(r.c.Out, "Node %q drain strategy set\n", r.node.ID)
-		r.printRepeated(written)
-		r.printReplaced(written)
+		r.printReplaced()
 		return nil
 	}
 	now := time.Now()
 	drain.Stamped(r.c.Out, now, "Ctrl-C to stop monitoring: will not cancel the node drain")
 	drain.Stamped(r.c.Out, now, fmt.Sprintf("Node %q drain strategy set", r.node.ID))
-	r.printRepeated(written)
-	r.printReplaced(written)
+	r.printReplaced()
 	return r.watch(drain.Follower{Node: r.node.ID, Drain: written.DrainID, SkipSystem: r.ignoreSystem}, answer.Index)
 }
 
@@ -214,6 +238,10 @@ func (r *drainRequest) watch(follow drain.Follower, index uint64) error {
 	if err == cli.ExitInterrupted {
 		r.interrupted(m)
 		return err
+	}
+	if _, is := errors.AsType[cli.ExitCode](err); m.Follow.InUse() != "" && (err == nil || is) {
+		fmt.Fprintln(r.c.Out, r.drainAgain())
+		err = drain.ExitInUse
 	}
 	left, failed := m.Unconfirmed(r.c.Ctx)
 	if failed != nil {

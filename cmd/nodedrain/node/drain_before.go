@@ -112,8 +112,8 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 }
 
 // printReplaced prints which drain a request replaced.
-func (r *drainRequest) printReplaced(written *wire.DrainResponse) {
-	if r.before != nil && !written.Repeated {
+func (r *drainRequest) printReplaced() {
+	if r.before != nil {
 		fmt.Fprintf(r.c.Out, "This replaced the limit of the drain that ran already: %s\n", drainLine(r.before))
 	}
 }

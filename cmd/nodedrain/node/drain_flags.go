@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func (f *drainFlags) options() cli.Options {
 		cli.Flag(&f.message, "m MESSAGE", "Reason of the request, kept with the drain."),
 		cli.Value(f.meta.set, "meta KEY=VALUE", "Metadata, kept with the drain. May be repeated."),
 		cli.Heading(""),
-		cli.Flag(&f.key, "idempotency-token KEY", "Apply the request once: a repeated request with the same key changes nothing, even after the drain has ended. "+
+		cli.Value(f.setKey, "idempotency-token KEY", "Apply the request once: a repeated request with the same key changes nothing, even after the drain has ended. "+
 			"Without a key every request takes effect, and each restarts the deadline."),
 		cli.Heading(""),
 		cli.Flag(&f.detach, "detach", "Do not monitor the drain."),
@@ -44,15 +45,28 @@ func (f *drainFlags) options() cli.Options {
 	}
 }
 
+// setKey sets the key of the request. An empty one is mostly a variable of a script that is not set, and the
+// request would take effect each time.
+func (f *drainFlags) setKey(key string) error {
+	if strings.TrimSpace(key) == "" {
+		return errors.New("the key is empty: without a key the request would not be applied only once")
+	}
+	f.key = key
+	return nil
+}
+
 // metaFlag is the metadata of a request: -meta key=value, which may be repeated.
 type metaFlag map[string]string
 
-// set adds one pair. A key alone has an empty value.
+// set adds one pair. A key alone has an empty value, as with Nomad's command.
 func (m *metaFlag) set(pair string) error {
 	if *m == nil {
 		*m = metaFlag{}
 	}
 	key, value, _ := strings.Cut(pair, "=")
+	if key == "" {
+		return errors.New("the key is empty: use KEY=VALUE")
+	}
 	(*m)[key] = value
 	return nil
 }

@@ -44,6 +44,17 @@ func TestMetaFlag(t *testing.T) {
 	must.NotNil(t, new(drainFlags).meta.with(nil, "message", ""))
 }
 
+// Bug: an unset variable of a script removed the protection against a repeated request, without a word.
+func TestNodeDrainFlags_emptyKeys(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"-idempotency-token", ""}, {"-idempotency-token="}, {"-idempotency-token", " "}, {"-meta", ""}, {"-meta", "=x"}} {
+		must.ErrorContains(t, parse(new(drainFlags), args), "the key is empty", must.Sprint(args))
+	}
+	var f drainFlags
+	must.NoError(t, parse(&f, []string{"-idempotency-token", "monday"}))
+	must.EqOp(t, "monday", f.key)
+}
+
 // A confirmation names the largest jobs first, and no job without end.
 func TestMovingText(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
@@ -222,7 +223,7 @@ func postContact(n *Node) {
 	if !n.thawed { // it has sent heartbeats since
 		before = n.contact
 	}
-	n.run.core.Contact(before, n.contact)
+	n.run.core.Contact(guard.Contact{Sent: before}, guard.Contact{Sent: n.contact})
 	n.thawed = false
 }
 
@@ -248,7 +249,7 @@ func (n *Node) StartClient() error {
 	n.disks.restart(records)
 	o := client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),
-		Records: records, DataRetention: n.options.Retention, KeepEnded: n.options.KeepEnded, LastContact: n.contact, Stopped: n.watchdog.replace(),
+		Records: records, DataRetention: n.options.Retention, KeepEnded: n.options.KeepEnded, LastContact: guard.Contact{Sent: n.contact}, Stopped: n.watchdog.replace(),
 		NewTaskID: n.newTaskID, Volumes: n.volumes.volumes(r),
 	}
 	if n.volumes != nil {
