@@ -84,7 +84,7 @@ func Rates() []Rate {
 		{"device/two-requests", "a new allocation has devices of two requests", small(0.002)},
 		{"device/of-lost", "a new allocation has a device of a lost one", small(0.002)},
 		{"device/sick-in-use", "a device that an allocation has becomes unhealthy or goes", small(0.01)},
-		{"port/given", "a new allocation has ports while nodes drain", in(0.13, 0.1)},
+		{"port/given", "a new allocation has ports while nodes drain", in(0.083, 0.07)},
 		{"port/of-lost", "a new allocation has a port of a lost one", in(0.02, 0.02)},
 		{"service/given", "a new allocation has a service while nodes drain", in(0.05, rare)},
 		{"service/edited", "a new version gives its services to allocations that run while nodes drain", in(0.01, rare)},
