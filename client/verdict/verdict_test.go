@@ -23,6 +23,36 @@ func TestTermsOf(t *testing.T) {
 	must.Eq(t, verdict.Terms{Deadline: 5 * time.Minute}, verdict.TermsOf(group(&cluster.MigrateStrategy{})), must.Sprint("the drainer waits for the default deadline"))
 }
 
+// The longer of the times of the two blocks applies, for all of them. Bug: no test had an update block. A migrate block
+// without a deadline has the default one, also beside a shorter one of the update block.
+func TestTermsOf_bothBlocks(t *testing.T) {
+	times := []time.Duration{0, time.Second, time.Minute, 10 * time.Minute}
+	longest := func(a, b time.Duration) time.Duration {
+		if a > b {
+			return a
+		}
+		return b
+	}
+	for _, leastMigrate := range times {
+		for _, deadlineMigrate := range times {
+			for _, leastUpdate := range times {
+				for _, deadlineUpdate := range times {
+					migrate := &cluster.MigrateStrategy{MinHealthyTime: leastMigrate, HealthyDeadline: deadlineMigrate}
+					update := &cluster.UpdateStrategy{MinHealthyTime: leastUpdate, HealthyDeadline: deadlineUpdate}
+					own := deadlineMigrate
+					if own == 0 {
+						own = 5 * time.Minute
+					}
+					must.Eq(t, verdict.Terms{Least: longest(leastMigrate, leastUpdate), Deadline: longest(own, deadlineUpdate)},
+						verdict.TermsOf(&cluster.TaskGroup{Migrate: migrate, Update: update}), must.Sprintf("%+v, %+v", migrate, update))
+					must.Eq(t, verdict.Terms{Least: longest(10*time.Second, leastUpdate), Deadline: longest(5*time.Minute, deadlineUpdate)},
+						verdict.TermsOf(&cluster.TaskGroup{Update: update}), must.Sprintf("no migrate block, %+v", update))
+				}
+			}
+		}
+	}
+}
+
 // A record of an earlier release has no count.
 func TestHistory_ofAnOlderRecord(t *testing.T) {
 	var h verdict.History
