@@ -1,5 +1,7 @@
 package client
 
+import "time"
+
 // MarkAll makes the next step of a core visit all allocations.
 func MarkAll(c *Core) { c.visiting.all() }
 
@@ -13,3 +15,9 @@ func CountChanges(c *Core) (count uint64) {
 
 // Visits returns how often steps of a core have visited an allocation or a volume.
 func Visits(c *Core) int { return c.visiting.count + c.volumes.Visits() }
+
+// NotAfter limits the times of a record.
+func NotAfter(r *Record, now time.Duration) (changed bool) { return r.notAfter(now) }
+
+// Reboot removes the times of an earlier boot.
+func Reboot(r *Record, bootID string, now time.Duration) { r.reboot(bootID, now) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +16,14 @@ import (
 )
 
 // bootTimes returns the times of a record on the boot clock, by name. They are all durations in the
-// structs of package client.
+// structs of package client and of the packages in its folder.
 func bootTimes(of reflect.Value, name string, times map[string]reflect.Value) {
 	switch {
 	case of.Type() == reflect.TypeFor[time.Duration]():
 		times[name] = of
-	case of.Kind() == reflect.Struct && of.Type().PkgPath() == reflect.TypeFor[client.Record]().PkgPath():
+	case of.Kind() == reflect.Pointer && !of.IsNil():
+		bootTimes(of.Elem(), name, times)
+	case of.Kind() == reflect.Struct && strings.HasPrefix(of.Type().PkgPath()+"/", reflect.TypeFor[client.Record]().PkgPath()+"/"):
 		for i := range of.NumField() {
 			bootTimes(of.Field(i), name+"."+of.Type().Field(i).Name, times)
 		}
