@@ -92,3 +92,6 @@ func (l *Log) CopyPieces(pipe *os.File) (once func() error, end func(), err erro
 	c := newCopier(l, raw, view)
 	return func() error { return c.once(true) }, func() { _ = syscall.Close(view[0]); _ = syscall.Close(view[1]) }, nil
 }
+
+// AtEnd is the part of [Reader.Next] after a read that found the end of the file.
+func (r *Reader) AtEnd() error { return r.atEnd() }
