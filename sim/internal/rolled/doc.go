@@ -7,7 +7,8 @@
 //   - Each of them had other tasks than the present version of its job.
 //   - A group of a service job has at most as many slots without a healthy allocation of the present
 //     version and without an outdated one as its update block permits. A group of a system job has at
-//     most so many allocations that are not healthy yet, or that the plan stops.
+//     most so many allocations that are not healthy yet, or that the plan stops, and nodes that a rollout
+//     has vacated and on which no allocation has started since.
 //   - Such a group keeps as many healthy allocations as its count without that number, if the plan stops
 //     a healthy one.
 //   - No allocation of the present version is unhealthy.

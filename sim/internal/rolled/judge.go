@@ -58,7 +58,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 func (j *Judge) judgeGroup(now time.Time, a shims.Applied, g *group, taken []*cluster.Allocation) {
 	waiting := g.waiting()
 	if onEveryNode(g.job) {
-		waiting = g.unproven - g.createdAt(a.Index) + len(taken)
+		waiting = g.unproven - g.createdAt(a.Index) + g.vacated(a.After, taken) + len(taken)
 	}
 	if waiting > g.most() {
 		j.report(now, a.Index, TooMany, taken[0], "%d slots wait for health, and the update permits %d", waiting, g.most())
@@ -104,7 +104,7 @@ func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 
 // takes reports whether a node takes allocations. A system job keeps what runs on another one.
 func takes(n *cluster.Node) bool {
-	return n.Status == "ready" && n.SchedulingEligibility == "eligible" && n.Drain == nil
+	return n != nil && n.Status == "ready" && n.SchedulingEligibility == "eligible" && n.Drain == nil
 }
 
 // open reports whether the job has an open evaluation: a plan may come, or it waits for room.
@@ -194,6 +194,27 @@ func (g *group) createdAt(index uint64) (n int) {
 		}
 	}
 	return n
+}
+
+// vacated counts the nodes that take allocations, on which a rollout has stopped one of the group, and on which none
+// of it runs or starts. It leaves out those of the allocations that the plan has taken.
+func (g *group) vacated(s *statestore.Snapshot, taken []*cluster.Allocation) int {
+	empty := make(map[cluster.NodeID]bool)
+	for a := range s.AllocsByJob(g.job.Key()) {
+		same := a.TaskGroup == g.spec.Name && a.Job != nil && a.Job.Type == g.job.Type
+		if same && opinion.Stopping(a) && a.DesiredDescription == stopped && a.NextAllocation == "" && takes(s.Node(a.NodeID)) {
+			empty[a.NodeID] = true
+		}
+	}
+	for a := range s.AllocsByJob(g.job.Key()) {
+		if a.TaskGroup == g.spec.Name && opinion.Live(a) && !opinion.Stopping(a) && !opinion.Canary(a) {
+			delete(empty, a.NodeID)
+		}
+	}
+	for _, a := range taken {
+		delete(empty, a.NodeID)
+	}
+	return len(empty)
 }
 
 // outdated reports whether an allocation has other tasks than the group. The worlds change environments only.

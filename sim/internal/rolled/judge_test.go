@@ -23,6 +23,8 @@ type history struct {
 	*clustertest.Replica
 	job   *cluster.Job
 	judge rolled.Judge
+	// full: the nodes have no room for what replaces an allocation.
+	full bool
 }
 
 func newHistory(t *testing.T, kind cluster.JobType, parallel int) *history {
@@ -61,6 +63,15 @@ func (h *history) edit() {
 	h.job = h.Job(job)
 }
 
+// vacate edits the job, and is a plan that stops web0. There is no room for its replacement yet.
+func (h *history) vacate() {
+	h.edit()
+	h.full = true
+	h.replace(0)
+	h.full = false
+	h.Report(cluster.ClientComplete, "web0")
+}
+
 // replace is a plan that stops allocations of an older version, and places one of the present version for each.
 func (h *history) replace(indexes ...int) { h.replaceAs(h.job, indexes...) }
 
@@ -78,6 +89,9 @@ func (h *history) replaceAs(judged *cluster.Job, indexes ...int) {
 	for _, i := range indexes {
 		id := cluster.AllocID(fmt.Sprint("web", i))
 		p.Stops = append(p.Stops, cluster.PlanStop{Alloc: id, Description: cluster.DescNewerVersion})
+		if h.full {
+			continue
+		}
 		a := h.alloc("new", i)
 		a.PreviousAllocation = id
 		p.Places = append(p.Places, a)
@@ -175,6 +189,25 @@ func TestJudge(t *testing.T) {
 		"a system job, one node at a time": {cluster.JobSystem, 1, func(h *history) {
 			h.edit()
 			h.replace(0)
+		}, nil},
+		"a system job, and the first node has no room for the replacement": {cluster.JobSystem, 1, func(h *history) {
+			h.vacate()
+			h.replace(1)
+		}, []invariant.Check{rolled.TooMany}},
+		"a system job, as its update permits beside a node without room": {cluster.JobSystem, 2, func(h *history) {
+			h.vacate()
+			h.replace(1)
+		}, nil},
+		"a system job, and the first node takes no allocations any more": {cluster.JobSystem, 1, func(h *history) {
+			h.vacate()
+			h.Must(&shims.NodeUpdateEligibility{At: start, Node: "n0", Eligibility: cluster.NodeIneligible})
+			h.replace(1)
+		}, nil},
+		"a system job, and the first node has room later": {cluster.JobSystem, 1, func(h *history) {
+			h.vacate()
+			h.Plan(h.job, nil, h.alloc("later", 0))
+			h.Report(cluster.ClientRunning, "later0")
+			h.replace(1)
 		}, nil},
 		"batch work": {cluster.JobBatch, 1, func(h *history) {
 			h.edit()
