@@ -10,6 +10,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
+	"github.com/seed-f9cf0b39/nodedrain/client/guard"
 	"github.com/seed-f9cf0b39/nodedrain/client/internal/bootclock"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
@@ -33,18 +34,18 @@ func TestGuards_contactOfTheClientBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			opened := bootclock.Now()
-			g := newGuards(Options{Config: &config.Config{}}, t.TempDir(), groups, c.contact, nil, quiet())
+			g := newGuards(Options{Config: &config.Config{}}, t.TempDir(), groups, guard.Contact{Sent: c.contact}, nil, quiet())
 			if !c.refused {
-				must.Between(t, opened, g.newest(), bootclock.Now())
+				must.Between(t, opened, g.newest().Sent, bootclock.Now())
 				return
 			}
-			must.EqOp(t, c.contact, g.newest())
+			must.EqOp(t, c.contact, g.newest().Sent)
 			if groups.Kind() == "none" {
 				t.Skip("a task has a guard only with control groups")
 			}
 			group := &cluster.TaskGroup{Name: "g", Tasks: []*cluster.Task{{Name: "t"}}, Disconnect: cluster.DisconnectStrategy{StopOnClientAfter: opened - c.contact}}
 			alloc := &cluster.Allocation{ID: "a", TaskGroup: "g", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{group}}}
-			must.ErrorContains(t, g.mayStart(alloc), "no server has answered the client")
+			must.ErrorContains(t, g.mayStart(alloc), "no contact with the servers for")
 		})
 	}
 }
@@ -60,6 +61,6 @@ func TestOpen_lastContact(t *testing.T) {
 	must.NoError(t, os.WriteFile(filepath.Join(w.config.DataDir, contactFile), []byte(content), 0o600))
 	n, err := Open(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}, Servers: w.api})
 	must.NoError(t, err)
-	must.EqOp(t, 1, n.shell.guards.newest())
+	must.EqOp(t, 1, n.shell.guards.newest().Sent)
 	must.NoError(t, n.Close())
 }
