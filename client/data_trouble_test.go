@@ -78,7 +78,7 @@ func (r *rising) CopyData(_ *cluster.Allocation, progress func(client.DataProgre
 	}
 }
 
-// A copy is not given up while something arrives, whatever it is. The test finds the counts by reflection. Bug: in no
+// A copy is not given up while something arrives. The test finds the counts by reflection. Bug: in no
 // test entries arrived without bytes. A disk with many folders, links or empty files would be given up after a minute.
 func TestData_eachCountIsProgress(t *testing.T) {
 	t.Parallel()
