@@ -49,7 +49,7 @@ func (s *stopping) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: http.Header{"Upgrade": {session.Protocol}}, Body: ofNode}, nil
 }
 
-// After a session that lasted, the node opens the next one soon, whatever failed before it: then its server has
+// After a session that lasted, the node opens the next one soon, also after failures before it: then its server has
 // stopped. After a short session the node continues to wait as long as after a failure. Bug: no test noticed a
 // node that never waited less again.
 func TestReach_afterASession(t *testing.T) {

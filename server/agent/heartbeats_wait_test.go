@@ -16,7 +16,7 @@ import (
 )
 
 // A node is alive while one request of it waits for its write, also longer than TTL and grace. The time of the node
-// begins again with the end of the write, whatever its outcome. Bug: no test noticed that a node was marked down
+// begins again with the end of the write, also of a failed one. Bug: no test noticed that a node was marked down
 // while its only request waited: in the other tests a request fails and is repeated within the TTL.
 func TestHeartbeats_oneRequestThatWaitsLong(t *testing.T) {
 	t.Parallel()
