@@ -88,7 +88,7 @@ func (a *allocRunner) received() {
 			disk = "an empty disk: its data is lost"
 		}
 		message = "The client has no record of the earlier start of the task, which starts again with " + disk
-		a.core.options.Logger.Warn("the client has no record of an allocation that has started before; it starts again with "+disk, "alloc", a.id(), "status", a.rec.Alloc.ClientStatus)
+		a.core.options.Logger.Warn("the client has no record of an allocation that has started before, and starts it again", "alloc", a.id(), "disk", disk, "status", a.rec.Alloc.ClientStatus)
 	}
 	if started && a.rec.Alloc.JudgedHealthy() && !a.rec.Alloc.ServerTerminal() { // the verdict was for the earlier start
 		a.rec.History, a.rec.HealthyAt = verdict.History{Healthy: new(false), Falses: 1}, a.core.now.Wall
