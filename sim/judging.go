@@ -127,6 +127,9 @@ func newJudging(p *player) *judging {
 		},
 		NodeChanged: func(id cluster.NodeID, change world.NodeChange) {
 			j.moves.Troubled(id, w.Now(), change == world.RecordIsLost || change == world.DiskIsWiped)
+			if change == world.ClientStarts {
+				j.moves.ClientStarts(w.Now(), id)
+			}
 		},
 		Restored: func(taken, restored *statestore.Snapshot) {
 			judge.Restored(w.Now(), taken, restored)

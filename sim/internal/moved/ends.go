@@ -81,7 +81,7 @@ func (j *Judge) stalled(now time.Time, m *machine.Node) {
 			bytes = in.Bytes
 		}
 		st := j.streams[id]
-		if st == nil || st.bytes != bytes || now.Sub(st.seen) > patience || !machine.Works(m) {
+		if st == nil || st.bytes != bytes || now.Sub(st.seen) > patience || !machine.Works(m) || j.clientAt[m.ID()].After(st.since) {
 			st = &stream{bytes: bytes, since: now}
 			j.streams[id] = st
 		}

@@ -60,6 +60,8 @@ type Judge struct {
 	started map[cluster.NodeID]int
 	// trouble is the end of the last trouble of a node, lostAt when it last lost a record.
 	trouble, lostAt map[cluster.NodeID]time.Time
+	// clientAt is when the client of a node last started.
+	clientAt map[cluster.NodeID]time.Time
 	// endedAt are the times at which the servers got the ends of allocations. untrue are those whose end a scenario
 	// made.
 	endedAt map[cluster.AllocID]time.Time
@@ -85,7 +87,7 @@ type finding struct {
 // New returns a judge of a run that begins.
 func New(o Options) *Judge {
 	return &Judge{
-		options: o, started: map[cluster.NodeID]int{}, trouble: map[cluster.NodeID]time.Time{}, lostAt: map[cluster.NodeID]time.Time{},
+		options: o, started: map[cluster.NodeID]int{}, trouble: map[cluster.NodeID]time.Time{}, lostAt: map[cluster.NodeID]time.Time{}, clientAt: map[cluster.NodeID]time.Time{},
 		endedAt: map[cluster.AllocID]time.Time{}, untrue: map[cluster.AllocID]bool{}, wasLost: map[cluster.AllocID]bool{}, placedAt: map[cluster.AllocID]time.Time{},
 		streams: map[cluster.AllocID]*stream{}, reported: map[finding]bool{},
 	}
@@ -108,6 +110,9 @@ func (j *Judge) Troubled(node cluster.NodeID, until time.Time, lost bool) {
 		j.lostAt[node] = until
 	}
 }
+
+// ClientStarts records the start of a client. It counts the time without progress of its copies from then on.
+func (j *Judge) ClientStarts(now time.Time, node cluster.NodeID) { j.clientAt[node] = now }
 
 // Untrue records reports that a scenario made instead of a client.
 func (j *Judge) Untrue(reports []cluster.AllocReport) {

@@ -126,6 +126,11 @@ func (h *history) reportsCopied(of cluster.AllocID) {
 // or one of each stream.
 func (h *history) streams(d time.Duration, grow bool) {
 	h.replaced()
+	h.stream(d, grow)
+}
+
+// stream opens streams of the last copy, one after the other.
+func (h *history) stream(d time.Duration, grow bool) {
 	for i := range int64(d / (20 * time.Second)) {
 		c := h.copies[len(h.copies)-1]
 		must.False(h, c.Over())
@@ -215,8 +220,13 @@ func TestJudge(t *testing.T) {
 		"the servers do not end the move":                   {func(h *history) { h.reportsCopied("p") }, []invariant.Check{moved.Unended}},
 		"the servers do not end the move of an earlier one": {func(h *history) { h.reportsCopied("q") }, nil},
 		"streams bring nothing for 80 s":                    {func(h *history) { h.streams(80*time.Second, false) }, nil},
-		"streams bring nothing for two minutes":             {func(h *history) { h.streams(2*time.Minute, false) }, []invariant.Check{moved.Stalled}},
-		"each stream brings something":                      {func(h *history) { h.streams(2*time.Minute, true) }, nil},
+		"streams bring nothing for two minutes, and the client starts again": {func(h *history) {
+			h.streams(80*time.Second, false)
+			h.judge.ClientStarts(h.now, h.machines[1].ID())
+			h.stream(40*time.Second, false)
+		}, nil},
+		"streams bring nothing for two minutes": {func(h *history) { h.streams(2*time.Minute, false) }, []invariant.Check{moved.Stalled}},
+		"each stream brings something":          {func(h *history) { h.streams(2*time.Minute, true) }, nil},
 		"half of it arrived, and no more": {func(h *history) {
 			h.replaced()
 			h.copies[0].Arrive(h.disk(), h.disk().Bytes/2)
