@@ -7,7 +7,7 @@
 // one the deletion of ended work ([collected.Judge]), and another one the claims of volumes
 // ([claimed.Judge]), and another one compares the ends of drains with the processes of the nodes
 // ([ended.Judge]), and another one the rollouts of new versions ([rolled.Judge]), and another one the catalogue of services
-// ([listed.Judge]). If the nodes run
+// ([listed.Judge]), and another one the journals of drains ([journaled.Judge]). If the nodes run
 // the real client, a judge of each node checks N1 to N9, N12 ([onnode.Judge]). The [Result] holds
 // the violations, and the events that had no effect ([NoEffect]). Equal scenarios give equal runs,
 // to the last step: the hash of a run shows it.
@@ -24,6 +24,7 @@
 //	ended      the judge of the ends of drains by processes
 //	rolled     the judge of rollouts
 //	listed     the judge of the catalogue of services
+//	journaled  the judge of the journals of drains
 //	machine    a node that runs the real client
 //	onnode     the judge of such a node
 //	swarm      scenarios from seeds, many of them, and counts of rare events

@@ -47,7 +47,7 @@ func show(c *cli.Call, prefix string) error {
 	c.SectionIfAny("Events", eventTable(j))
 	c.SectionIfAny("Groups", groupTable(j, time.Now()))
 	if j.GroupsOmitted > 0 {
-		fmt.Fprintf(c.Out, "and %s that came less low\n", cli.Count(j.GroupsOmitted, "group"))
+		fmt.Fprintf(c.Out, "and %s that fell less\n", cli.Count(j.GroupsOmitted, "group"))
 	}
 	return nil
 }
