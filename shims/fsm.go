@@ -70,6 +70,13 @@ func NewFSM(config FSMConfig) *FSM {
 	return f
 }
 
+// NewFSMOver returns an FSM over a store, which belongs to the FSM from then on.
+func NewFSMOver(store *statestore.Store, config FSMConfig) *FSM {
+	f := NewFSM(config)
+	f.store.Store(store)
+	return f
+}
+
 // Store returns the current store, never nil. A restore replaces the store and abandons the
 // old one.
 func (f *FSM) Store() *statestore.Store { return f.store.Load() }
@@ -124,6 +131,25 @@ func (f *FSM) ApplyEntry(index uint64, data []byte) (Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.applyAs(index, data, message)
+}
+
+// ApplyMessage applies a message as ApplyEntry applies its entry, without the encoding. The history of the
+// state contains only the type of the message. So it is for copies of a state that no other server has.
+// The error is that of [Encode], or wraps [cluster.ErrVersion] if the cluster version of the state lacks
+// the message.
+func (f *FSM) ApplyMessage(index uint64, m Message) (Response, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	if err := checkWritable(m, f.Store().Snapshot()); err != nil {
+		return nil, err
+	}
+	return f.applyAs(index, []byte{byte(m.Type())}, m)
+}
+
+// applyAs applies a message whose entry has the data.
+func (f *FSM) applyAs(index uint64, data []byte, message Message) (Response, error) {
 	store := f.Store()
 	before := store.Snapshot()
 	if index <= before.Index() {

@@ -158,7 +158,7 @@ func floors() lint.Floors {
 		{"httpapi"},
 		{"client", "scheduler", "statestore"},
 		{"shims"},
-		{"witness"},
+		{"plan", "witness"},
 		{"server"},
 		{"sim"},
 		{"cmd", "examples"},

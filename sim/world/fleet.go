@@ -148,7 +148,7 @@ func (f *fleet) applied(a shims.Applied) {
 	if e := f.world.Log.Entry(a.Index); e.Proposed && e.Source == FromClients && !creates {
 		return
 	}
-	setting.ChangedNodes(a, f.changed)
+	shims.ChangedNodes(a, f.changed)
 	if m, is := a.Message.(*shims.NodeUpdateStatus); is {
 		if n := a.After.Node(m.Node); n != nil && n.Status == cluster.NodeDisconnected {
 			f.world.At(f.world.now, func() error { return f.await(m.Node, n.StatusChangedAt) })

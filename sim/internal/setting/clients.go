@@ -3,7 +3,6 @@ package setting
 import (
 	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
-	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
@@ -50,51 +49,4 @@ func WithFaults(b simclient.Behaviour, a *cluster.Allocation, strikes func(scena
 		b.Verdict = simclient.Never
 	}
 	return b
-}
-
-// ChangedNodes calls changed with the nodes whose clients may have to act on an entry.
-func ChangedNodes(a shims.Applied, changed func(...cluster.NodeID)) {
-	switch m := a.Message.(type) {
-	case *shims.NodeRegister:
-		changed(m.Node.ID)
-	case *shims.NodeDeregister:
-		changed(m.Nodes...)
-	case *shims.NodeUpdateStatus:
-		changed(m.Node)
-	case *shims.NodeUpdateDrain: // it may withdraw marks
-		changed(m.Node)
-	case *shims.AllocClientUpdate: // also reports of the clients themselves
-		for _, r := range m.Reports {
-			changed(r.Node)
-		}
-	case *shims.AllocUpdateDesiredTransition:
-		for _, mark := range m.Marks.Marks {
-			changed(mark.Node)
-		}
-	case *shims.ApplyPlan:
-		for _, stop := range m.Stops {
-			if stopped := a.After.Alloc(stop.Alloc); stopped != nil {
-				changed(stopped.NodeID)
-			}
-		}
-		for _, place := range m.Places {
-			changed(place.NodeID)
-		}
-	case *shims.Collect: // a client registers allocations without a row
-		for _, id := range m.Allocs {
-			if gone := a.Before.Alloc(id); gone != nil {
-				changed(gone.NodeID)
-			}
-		}
-	case *shims.JobRegister: // allocations may get the services of the new version
-		for given := range a.After.AllocsByJob(m.Job.Key()) {
-			if given.AllocModifyIndex == a.Index {
-				changed(given.NodeID)
-			}
-		}
-	case *shims.JobDeregister: // a purge stops or deletes allocations
-		for gone := range a.Before.AllocsByJob(m.Job) {
-			changed(gone.NodeID)
-		}
-	}
 }

@@ -1,0 +1,173 @@
+package plan_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
+	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
+	"github.com/seed-f9cf0b39/nodedrain/plan"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// large is a service whose allocation needs most of a node.
+func large(id cluster.JobID, count int) *cluster.Job {
+	j := clustertest.Job(id, cluster.JobService, count)
+	j.TaskGroups[0].Tasks[0].Resources = cluster.Resources{CPU: 3000, MemoryMB: 6000}
+	return j
+}
+
+// answer is the answer to drains of the first nodes.
+func (f *fixture) answer(nodes int, spec cluster.DrainSpec, s plan.Settings) *drainplan.Answer {
+	f.Helper()
+	q := plan.Question{Spec: spec, At: epoch().Add(time.Hour)}
+	for i := range nodes {
+		q.Nodes = append(q.Nodes, node(i))
+	}
+	return result.Of(plan.Answer(context.Background(), f.FSM.Store(), q, s, 0, nil)).OK(f.TB)
+}
+
+// A stop takes five seconds, a start two, and a verdict ten.
+func TestAnswer_sentences(t *testing.T) {
+	t.Parallel()
+	type spec = cluster.DrainSpec
+	for name, c := range map[string]struct {
+		cluster func(*fixture)
+		nodes   int
+		spec    spec
+		want    string
+	}{
+		"nothing runs": {func(*fixture) {}, 1, spec{}, "no allocation leaves; nothing falls below its limit"},
+		"within the budget": {func(f *fixture) {
+			f.run(clustertest.Job("web", cluster.JobService, 3), node(0), node(0), node(1))
+		}, 1, spec{}, "2 allocations leave in 22s; nothing falls below its limit"},
+		"a single instance": {func(f *fixture) {
+			f.run(clustertest.Job("db", cluster.JobService, 1), node(0))
+		}, 1, spec{}, "1 allocation leaves in 5s; db is down for 17s"},
+		"the deadline is too short": {func(f *fixture) {
+			f.run(clustertest.Job("web", cluster.JobService, 3), node(0), node(0), node(1))
+		}, 1, spec{Deadline: 10 * time.Second}, "2 allocations leave in 15s; 1 is taken by the deadline; web falls to 1 healthy of 2 required"},
+		"forced": {func(f *fixture) {
+			f.run(clustertest.Job("web", cluster.JobService, 3), node(0), node(0), node(1))
+		}, 1, spec{Deadline: -1}, "2 allocations leave in 5s; 2 are taken by force; web falls to 1 healthy of 2 required"},
+		"too large for the other nodes": {func(f *fixture) {
+			f.run(large("huge", 1), node(0))
+			f.run(large("other", 2), node(1), node(2))
+		}, 1, spec{}, "1 allocation leaves in 5s; 1 allocation of huge fits nowhere; huge stays down"},
+		"a job that forbids moves": {func(f *fixture) {
+			j := clustertest.Job("pinned", cluster.JobService, 2)
+			j.TaskGroups[0].Migrate.MaxParallel = 0
+			f.run(j, node(0), node(1))
+		}, 1, spec{}, "no allocation leaves, and the drain does not end: 1 allocation waits; nothing falls below its limit"},
+		"batch without a deadline": {func(f *fixture) {
+			f.run(clustertest.Job("calc", cluster.JobBatch, 1), node(0))
+		}, 1, spec{}, "no allocation leaves, and the drain does not end: 1 allocation waits; nothing falls below its limit"},
+		"batch with a deadline": {func(f *fixture) {
+			f.run(clustertest.Job("calc", cluster.JobBatch, 1), node(0))
+		}, 1, spec{Deadline: time.Hour}, "1 allocation leaves in 1h; 1 is taken by the deadline; nothing falls below its limit"},
+		"system jobs leave last": {func(f *fixture) {
+			f.run(clustertest.Job("web", cluster.JobService, 2), node(0), node(1))
+			f.run(clustertest.Job("log", cluster.JobSystem, 1), node(0), node(1), node(2))
+		}, 1, spec{}, "2 allocations leave in 10s; nothing falls below its limit"},
+		"system jobs stay": {func(f *fixture) {
+			f.run(clustertest.Job("web", cluster.JobService, 2), node(0), node(1))
+			f.run(clustertest.Job("log", cluster.JobSystem, 1), node(0), node(1), node(2))
+		}, 1, spec{IgnoreSystemJobs: true}, "1 allocation leaves in 5s; nothing falls below its limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, 3)
+			c.cluster(f)
+			must.Eq(t, c.want, f.answer(c.nodes, c.spec, plan.Settings{}).Sentence)
+		})
+	}
+}
+
+func TestAnswer_whatWouldBeEnough(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 3)
+	f.run(clustertest.Job("web", cluster.JobService, 3), node(0), node(0), node(1))
+	a := f.answer(1, cluster.DrainSpec{Deadline: 10 * time.Second}, plan.Settings{})
+	must.Eq(t, 30*time.Second, a.EnoughDeadline) // 22 s, rounded up
+	must.Zero(t, f.answer(1, cluster.DrainSpec{Deadline: a.EnoughDeadline}, plan.Settings{}).Taken)
+
+	pinned := clustertest.Job("pinned", cluster.JobService, 2)
+	pinned.TaskGroups[0].Migrate.MaxParallel = 0
+	f.run(pinned, node(0), node(1))
+	must.Zero(t, f.answer(1, cluster.DrainSpec{Deadline: 10 * time.Second}, plan.Settings{}).EnoughDeadline)
+}
+
+// Drains that begin at once move nothing twice: all their nodes are ineligible. One after the other, the first
+// drain places work on the node that follows.
+func TestAnswer_movedTwice(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 3)
+	f.run(large("a", 1), node(0))
+	f.run(large("b", 1), node(2))
+	must.Eq(t, 1, f.answer(2, cluster.DrainSpec{}, plan.Settings{}).MovedTwice)
+}
+
+// The reasons of a drain that does not end are those of a running drain.
+func TestAnswer_waits(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 2)
+	j := clustertest.Job("pinned", cluster.JobService, 2)
+	j.TaskGroups[0].Migrate.MaxParallel = 0
+	f.run(j, node(0), node(1))
+	a := f.answer(1, cluster.DrainSpec{}, plan.Settings{})
+	must.Len(t, 1, a.Nodes[0].Waits)
+	must.Eq(t, "no paced moves", a.Nodes[0].Waits[0].Reason)
+}
+
+// A plan changes no store, and the same question has the same answer.
+func TestAnswer_changesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 4)
+	f.run(clustertest.Job("web", cluster.JobService, 6), node(0), node(0), node(1), node(1), node(2), node(3))
+	before := dump(f)
+	first := f.answer(2, cluster.DrainSpec{Deadline: time.Minute}, plan.Settings{})
+	must.Eq(t, before, dump(f))
+	must.Eq(t, first, f.answer(2, cluster.DrainSpec{Deadline: time.Minute}, plan.Settings{}))
+}
+
+func dump(f *fixture) string {
+	f.Helper()
+	var text strings.Builder
+	must.NoError(f.TB, statestore.Dump(&text, f.State()))
+	return text.String()
+}
+
+func TestAnswer_refuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 1)
+	at := epoch()
+	for name, c := range map[string]struct {
+		q    plan.Question
+		want error
+	}{
+		"no node":      {plan.Question{At: at}, plan.ErrQuestion},
+		"no time":      {plan.Question{Nodes: []cluster.NodeID{node(0)}}, plan.ErrQuestion},
+		"a node twice": {plan.Question{At: at, Nodes: []cluster.NodeID{node(0), node(0)}}, plan.ErrQuestion},
+		"unknown node": {plan.Question{At: at, Nodes: []cluster.NodeID{"gone"}}, statestore.ErrNodeNotFound},
+	} {
+		_, err := plan.Answer(t.Context(), f.FSM.Store(), c.q, plan.Settings{}, 0, nil)
+		must.ErrorIs(t, err, c.want, must.Sprint(name))
+	}
+}
+
+// A plan ends with the context of its caller.
+func TestAnswer_callerGone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 2)
+	f.run(clustertest.Job("web", cluster.JobService, 2), node(0), node(1))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := plan.Answer(gone, f.FSM.Store(), plan.Question{At: epoch(), Nodes: []cluster.NodeID{node(0)}}, plan.Settings{}, 0, nil)
+	must.ErrorIs(t, err, context.Canceled)
+}
