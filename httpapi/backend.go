@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 )
 
 // Backend is the server behind a [Handler]. All of it is safe for concurrent use.
@@ -240,8 +241,23 @@ type Controllers interface {
 	FailingCalls() []volumes.FailedCall
 }
 
-// Planner has the scheduler's rules. It previews registrations.
+// DrainQuestion is what a plan of drains answers.
+type DrainQuestion struct {
+	// Nodes are the nodes to drain, each once and never empty. They exist in the state of this server.
+	Nodes []cluster.NodeID
+	Spec  cluster.DrainSpec
+	// OneByOne begins a drain when the one before has ended.
+	OneByOne bool
+	// Plays is how often to play the drains. Zero lets the planner choose.
+	Plays int
+}
+
+// Planner has the scheduler's rules. It previews registrations and drains.
 type Planner interface {
+	// PlanDrains returns what drains would do, computed from the state of this server. It writes nothing. It
+	// calls more after each play with the number of plays that are done, and ends if more returns false.
+	// The error is the context's, or wraps [ErrNotFound] if a node does not exist any more.
+	PlanDrains(ctx context.Context, q DrainQuestion, more func(done int) bool) (*drainplan.Answer, error)
 	// PlanJob returns the plan that the scheduler would make if the job were registered, and the
 	// state from which it made the plan. It writes nothing. The plan has at most most allocations that
 	// replace no other. The job is valid and has its defaults. The error is one of [Reader].Consistent.

@@ -16,8 +16,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/raftwrite"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
+	"github.com/seed-f9cf0b39/nodedrain/plan"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -281,6 +283,12 @@ type planner struct{ *fixture }
 func (w planner) PlanJob(_ context.Context, j *cluster.Job, most int) (*cluster.Plan, httpapi.State, error) {
 	state := w.State()
 	return scheduler.Preview(state.WorkView(), j, w.Now(), most), state, nil
+}
+
+func (w planner) PlanDrains(ctx context.Context, q httpapi.DrainQuestion, more func(int) bool) (*drainplan.Answer, error) {
+	return plan.Answer(ctx, w.FSM.Store(), plan.Question{
+		Nodes: q.Nodes, Spec: q.Spec, OneByOne: q.OneByOne, At: w.Now(),
+	}, plan.Settings{}, q.Plays, more)
 }
 
 func (w planner) Rollouts(k cluster.JobKey) []cluster.GroupRollout {

@@ -31,6 +31,9 @@ type Handler struct {
 	// dataRequests counts the open requests for the data of ephemeral disks, and copies are the copies.
 	dataRequests *slots.Slots
 	copies       *datamove.Copies
+	// drainPlans counts the plans of drains that are made or wait. The one that is made has drainPlanTurn.
+	drainPlans    *slots.Slots
+	drainPlanTurn chan struct{}
 	// discards counts the bodies whose rest is discarded.
 	discards *slots.Slots
 }
@@ -55,6 +58,7 @@ func NewHandler(b Backend, o Options) (*Handler, error) {
 	h := &Handler{
 		backend: b, options: o, mux: http.NewServeMux(), waiting: slots.New(o.MaxBlocking, o.MaxBlockingPerClient),
 		streams: slots.New(maxStreams, maxStreamsPerClient), reaches: slots.New(maxReaches, maxReachesPerClient),
+		drainPlans: slots.New(maxDrainPlans, maxDrainPlansPerClient), drainPlanTurn: make(chan struct{}, 1),
 		greetings: slots.New(maxGreetings, maxGreetingsPerClient), discards: slots.New(maxDiscards, maxDiscardsPerClient),
 		dataRequests: slots.New(maxDataRequests, maxDataRequestsPerClient), copies: datamove.NewCopies(o.MaxDataCopies, o.DataRate),
 	}

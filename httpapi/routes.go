@@ -130,6 +130,7 @@ func ownRoutes() []route {
 	return []route{
 		get("/v1/node/{id}/drain", readDrain),
 		get("/v1/drains", listDrains),
+		put(DrainPlanPath, planDrains).here(needsRead).within(maxDrainPlanBody),
 		get("/v1/drain/{id}", readStory),
 		put("/v1/drain/{id}/confirm", confirmDrain).within(0),
 		put("/v1/client/{id}/register", registerNode).byRegistrar().byOwner().within(maxRegistration),
@@ -230,6 +231,9 @@ func (r route) methods() []string {
 	}
 	return []string{r.method}
 }
+
+// DrainPlanPath is the path of plans of drains. They take seconds.
+const DrainPlanPath = "/v1/drains/plan"
 
 // nodePoolsPath would otherwise be the path of a node.
 const nodePoolsPath = "/v1/node/pools"

@@ -17,33 +17,28 @@ import (
 const (
 	// DefaultPlays is the number of plays with observed times.
 	DefaultPlays = 39
-	// MaxPlays is the largest number of plays of one answer.
-	MaxPlays = 199
 	// leastForRange is how many plays a range needs at least.
 	leastForRange = 19
 )
 
 // Answer plays the drains of a question several times, and returns what they would do. Zero plays is
-// [DefaultPlays]. If no group has observed times, all plays are equal, and Answer plays once. Progress is
-// called after each play with the number of plays that are done, or nil. Errors are those of [Play].
-func Answer(ctx context.Context, store *statestore.Store, q Question, s Settings, plays int, progress func(done int)) (*drainplan.Answer, error) {
+// [DefaultPlays]. If no group has observed times, all plays are equal, and Answer plays once. More is called
+// after each play with the number of plays that are done, and ends them by false; nil never does. Errors are
+// those of [Play].
+func Answer(ctx context.Context, store *statestore.Store, q Question, s Settings, plays int, more func(done int) bool) (*drainplan.Answer, error) {
 	base := store.Fork()
 	if plays == 0 {
 		plays = DefaultPlays
 	}
-	if progress == nil {
-		progress = func(int) {}
-	}
 	var results []*Result
-	for i := range min(plays, MaxPlays) {
+	for i := range plays {
 		s.Seed = uint64(i)
 		r, err := Play(ctx, base, q, s)
 		if err != nil {
 			return nil, err
 		}
 		results = append(results, r)
-		progress(len(results))
-		if !r.observed() {
+		if !r.observed() || more != nil && !more(len(results)) {
 			break
 		}
 	}

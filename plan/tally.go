@@ -217,7 +217,9 @@ func (t *tally) result(p *play) *Result {
 		if node := state.Node(id); node != nil && node.Draining() {
 			n.Marked = node.Drain.Marked
 			if report, err := p.drainer.Explain(id, p.now); err == nil {
-				n.Waits = report.Allocs
+				for _, a := range report.Allocs {
+					n.Waits = append(n.Waits, a.WithoutTexts())
+				}
 			}
 		}
 		r.Nodes = append(r.Nodes, *n)

@@ -3,6 +3,7 @@ package listing
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"time"
 
@@ -92,6 +93,24 @@ func (f *filter) row(full func() any) (bool, error) {
 		return false, badRow(err)
 	}
 	return ok, nil
+}
+
+// Select returns the rows that a filter lets through. Full is a row in full.
+func Select[Row any](rows iter.Seq[Row], expression string, full func(Row) any) (taken []Row, err error) {
+	f, err := newFilter(expression)
+	if err != nil {
+		return nil, err
+	}
+	for row := range rows {
+		ok, err := f.row(func() any { return full(row) })
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			taken = append(taken, row)
+		}
+	}
+	return taken, nil
 }
 
 // plain converts values on a filter's path. A time becomes its text. A missing object has no

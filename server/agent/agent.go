@@ -222,11 +222,11 @@ func (a *Agent) startHTTP() error {
 	return nil
 }
 
-// cancelBlockingOnStop cancels blocking queries and event streams when the agent stops. Stop waits
+// cancelBlockingOnStop cancels blocking queries, event streams and plans of drains when the agent stops. Stop waits
 // for other requests: the client of a cancelled write could not detect whether the write was executed.
 func (a *Agent) cancelBlockingOnStop(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isBlocking(r) || r.URL.Path == httpapi.EventStreamPath {
+		if isBlocking(r) || r.URL.Path == httpapi.EventStreamPath || r.URL.Path == httpapi.DrainPlanPath {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(a.life, cancel)()
@@ -253,7 +253,7 @@ func (a *Agent) Backend() httpapi.Backend {
 		Access: a.config.Access,
 
 		Snapshots: snapshots{a},
-		Planner:   planner{a.server},
+		Planner:   planner{a.server, a.config.Drainer},
 		Nodes:     a.sessions,
 
 		Controllers: a.server,

@@ -3,10 +3,14 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
+	"github.com/seed-f9cf0b39/nodedrain/plan"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -46,7 +50,10 @@ func (r reader) CaughtUp(ctx context.Context) error {
 }
 
 // planner previews registrations for the API.
-type planner struct{ server *server.Server }
+type planner struct {
+	server  *server.Server
+	drainer drainer.NodeDrainerConfig
+}
 
 var _ httpapi.Planner = planner{}
 
@@ -57,6 +64,17 @@ func (p planner) PlanJob(ctx context.Context, j *cluster.Job, most int) (*cluste
 	}
 	state := p.server.Store().Snapshot()
 	return scheduler.Preview(state.WorkView(), j, time.Now(), most), state, nil
+}
+
+// PlanDrains returns what drains would do.
+func (p planner) PlanDrains(ctx context.Context, q httpapi.DrainQuestion, more func(done int) bool) (*drainplan.Answer, error) {
+	a, err := plan.Answer(ctx, p.server.Store(), plan.Question{
+		Nodes: q.Nodes, Spec: q.Spec, OneByOne: q.OneByOne, At: time.Now().UTC(),
+	}, plan.Settings{Drainer: p.drainer}, q.Plays, more)
+	if errors.Is(err, statestore.ErrNodeNotFound) {
+		err = fmt.Errorf("%w: %w", httpapi.ErrNotFound, err)
+	}
+	return a, err
 }
 
 // GivenUp returns the allocations whose slots stay empty.

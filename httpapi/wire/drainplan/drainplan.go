@@ -1,4 +1,4 @@
-// Package drainplan has the JSON types of POST /v1/drains/plan: what drains would do. Times are durations in
+// Package drainplan has the JSON types of PUT /v1/drains/plan: what drains would do. Times are durations in
 // nanoseconds from the time of the request, because nothing has happened yet.
 package drainplan
 
@@ -8,7 +8,10 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
-// Request is the body of POST /v1/drains/plan.
+// MaxPlays is the largest number of plays of one answer.
+const MaxPlays = 199
+
+// Request is the body of PUT /v1/drains/plan.
 type Request struct {
 	// Nodes are ids of nodes. Filter selects more nodes, in the language of the lists. One of the two is required.
 	Nodes  []string
@@ -17,7 +20,7 @@ type Request struct {
 	DrainSpec *wire.DrainSpec
 	// OneByOne begins the drain of a node when the one before it has ended. Otherwise all begin at once.
 	OneByOne bool
-	// Plays is the number of plays. Zero lets the server choose: more give a better range.
+	// Plays is the number of plays, at most MaxPlays. Zero lets the server choose: more give a better range.
 	Plays int
 }
 

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,8 +11,12 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobdiff"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 )
 
 // mostPlanned bounds the new allocations of a preview.
@@ -147,4 +153,117 @@ func shortLeashes(j *cluster.Job) (warnings []string) {
 		}
 	}
 	return warnings
+}
+
+// Bounds of the plans of drains. A plan takes a processor for seconds, so a server makes one at a time.
+const (
+	// maxDrainPlans bounds the plans that a server makes or that wait, maxDrainPlansPerClient those of one caller.
+	maxDrainPlans          = 16
+	maxDrainPlansPerClient = 4
+	// maxDrainPlanBody bounds the body, which may name every node of a cluster.
+	maxDrainPlanBody = 1 << 20
+	// playsWithin is the time after which no further play of a plan begins.
+	playsWithin = 20 * time.Second
+	// drainPlanTime is the longest time of a plan, with its wait.
+	drainPlanTime = 2 * time.Minute
+)
+
+// planDrains answers PUT /v1/drains/plan: what drains would do. It writes nothing. The server that receives
+// the request answers from its own state.
+func planDrains(q *request) error {
+	if q.backend.Planner == nil {
+		return failure.New(http.StatusNotImplemented, "this server does not plan drains")
+	}
+	var body drainplan.Request
+	if err := jsonbody.Decode(q.body, &body); err != nil {
+		return err
+	}
+	state, err := q.state()
+	if err != nil {
+		return err
+	}
+	question, err := drainQuestion(state, &body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(q.Context(), drainPlanTime)
+	defer cancel()
+	end, err := q.beginDrainPlan(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	began := time.Now()
+	answer, err := q.backend.Planner.PlanDrains(ctx, question, func(int) bool { return time.Since(began) < playsWithin })
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure.Newf(http.StatusServiceUnavailable, "the plan was not ready after %s: name fewer nodes", drainPlanTime)
+	case err != nil:
+		return orNotFound(err, http.StatusInternalServerError, nodeNotFound)
+	}
+	q.readHeaders(answer.Index)
+	return q.answer(answer)
+}
+
+// beginDrainPlan waits until the server makes no other plan. The caller calls end.
+func (q *request) beginDrainPlan(ctx context.Context) (end func(), err error) {
+	h, client := q.handler, q.client()
+	if !h.drainPlans.Take(client) {
+		return nil, failure.Newf(http.StatusTooManyRequests,
+			"too many plans of drains are being made: a server has at most %d, and %d of one caller; retry later", maxDrainPlans, maxDrainPlansPerClient)
+	}
+	free := func() { h.drainPlans.Free(client) }
+	select {
+	case h.drainPlanTurn <- struct{}{}:
+		free = func() { <-h.drainPlanTurn; h.drainPlans.Free(client) }
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // perhaps at the same time as the turn
+		free()
+		return nil, failure.Newf(http.StatusServiceUnavailable, "the server was busy with other plans for %s; retry later", drainPlanTime)
+	}
+	return free, nil
+}
+
+// drainQuestion checks a request, and selects its nodes.
+func drainQuestion(s State, body *drainplan.Request) (DrainQuestion, error) {
+	question := DrainQuestion{OneByOne: body.OneByOne, Plays: body.Plays}
+	switch {
+	case body.DrainSpec == nil:
+		return question, failure.New(http.StatusBadRequest, "DrainSpec is missing")
+	case body.DrainSpec.Deadline > limits.Longest:
+		return question, failure.Bad("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, limits.Longest)
+	case body.Plays < 0 || body.Plays > drainplan.MaxPlays:
+		return question, failure.Bad("Plays is %d and must be at most %d; 0 lets the server choose", body.Plays, drainplan.MaxPlays)
+	case len(body.Nodes) == 0 && body.Filter == "":
+		return question, failure.New(http.StatusBadRequest, "Nodes or Filter is required")
+	}
+	question.Spec = cluster.DrainSpec{Deadline: body.DrainSpec.Deadline, IgnoreSystemJobs: body.DrainSpec.IgnoreSystemJobs}
+	seen := map[cluster.NodeID]bool{}
+	for _, text := range body.Nodes {
+		id := cluster.NodeID(text)
+		if s.Node(id) == nil {
+			return question, failure.Newf(http.StatusNotFound, "node not found: %s", failure.Quoted(text))
+		}
+		if !seen[id] {
+			seen[id] = true
+			question.Nodes = append(question.Nodes, id)
+		}
+	}
+	if body.Filter == "" {
+		return question, nil
+	}
+	selected, err := listing.Select(s.Nodes(), body.Filter, func(n *cluster.Node) any { return wire.NewNode(n) })
+	if err != nil {
+		return question, err
+	}
+	for _, n := range selected {
+		if !seen[n.ID] {
+			question.Nodes = append(question.Nodes, n.ID)
+		}
+	}
+	if len(question.Nodes) == 0 {
+		return question, failure.New(http.StatusNotFound, "the filter selects no node")
+	}
+	return question, nil
 }
