@@ -188,7 +188,7 @@ func planDrains(q *request) error {
 	}
 	ctx, cancel := context.WithTimeout(q.Context(), drainPlanTime)
 	defer cancel()
-	end, err := q.beginDrainPlan(ctx)
+	end, err := beginDrainPlan(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func planDrains(q *request) error {
 }
 
 // beginDrainPlan waits until the server makes no other plan. The caller calls end.
-func (q *request) beginDrainPlan(ctx context.Context) (end func(), err error) {
+func beginDrainPlan(ctx context.Context, q *request) (end func(), err error) {
 	h, client := q.handler, q.client()
 	if !h.drainPlans.Take(client) {
 		return nil, failure.Newf(http.StatusTooManyRequests,

@@ -113,7 +113,7 @@ func (r *Result) observed() bool {
 
 // answer returns what came of one play.
 func (r *Result) answer(state *statestore.Snapshot) *drainplan.Answer {
-	a := &drainplan.Answer{Index: state.Index(), Took: r.Took, Observed: len(r.Groups) > 0, Unknown: r.unknown()}
+	a := &drainplan.Answer{Index: state.Index(), Took: r.Took, Observed: len(r.Groups) > 0, Limits: r.limits()}
 	for _, n := range r.Nodes {
 		w := drainplan.Node{
 			ID: string(n.Node), Name: n.Name, Began: n.Began, Took: n.Took, Outcome: string(n.Outcome),
@@ -170,17 +170,17 @@ func lowestOf(groups []drainplan.Group, played []GroupResult) {
 	}
 }
 
-// unknown are the things that no play shows.
-func (r *Result) unknown() []string {
+// limits are the things that a play does not show.
+func (r *Result) limits() []string {
 	all := []string{"nodes may go down, jobs may be changed, and other operators may start drains"}
 	if slices.ContainsFunc(r.Groups, func(g GroupResult) bool { return g.Type.ToCompletion() }) {
-		all = append(all, "batch work may end sooner: the plan assumes that it runs until it is stopped")
+		all = append(all, "batch work may end sooner: in the plan it runs until it is stopped")
 	}
 	if slices.ContainsFunc(r.Groups, func(g GroupResult) bool { return !g.Observed }) {
-		all = append(all, "for groups without observed times the plan uses 2 s from placement to running, and the times that jobs declare")
+		all = append(all, "the times of some groups were never observed: they start within 2 s, and the other times are those that their jobs declare")
 	}
 	if r.Cut {
-		all = append(all, "the plan reached its limit of time or of entries, so what comes later is missing")
+		all = append(all, "the plan ended early, at its limit of time or of entries: it lacks everything that comes later")
 	}
 	return all
 }

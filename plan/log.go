@@ -65,15 +65,13 @@ func (l *log) apply() bool {
 	return true
 }
 
-// names makes ids that no state has, and that sort in the order of their creation.
-type names struct {
-	prefix string
-	made   int
-}
+// names makes ids that no state has, and that sort in the order of their creation. A command shows the first
+// eight characters of an id.
+type names struct{ made int }
 
 func (n *names) next() string {
 	n.made++
-	return fmt.Sprintf("%s-%09d", n.prefix, n.made)
+	return fmt.Sprintf("new%05d", n.made)
 }
 
 func (n *names) alloc() cluster.AllocID { return cluster.AllocID(n.next()) }

@@ -131,7 +131,7 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	p.log = &log{fsm: p.fsm, index: copied.Snapshot().Index(), answered: func() { p.schedulerAwake = true }}
 	p.tally = newTally(copied.Snapshot(), q)
 
-	ids := &names{prefix: fmt.Sprintf("play-%d", s.Seed)}
+	ids := new(names)
 	c := s.Drainer
 	c.Raft, c.NewEvalID, c.OnStep, c.Logger = shims.NewDrainerApplier(p.log), ids.eval, nil, nil
 	var err error
@@ -216,7 +216,7 @@ func (p *play) begin() bool {
 	id, spec := p.question.Nodes[p.begun], p.question.Spec
 	p.begun++
 	p.log.Propose(&shims.NodeUpdateDrain{DrainUpdate: cluster.DrainUpdate{
-		Node: id, Spec: &spec, Drain: cluster.DrainID("play-" + string(id)), At: p.now,
+		Node: id, Spec: &spec, Drain: cluster.DrainID("plan-" + string(id)), At: p.now,
 	}}, func(shims.Answer) {})
 	return true
 }

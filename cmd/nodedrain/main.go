@@ -62,6 +62,7 @@ func commands() cli.Program {
 		"node status":       node.Status,
 		"drain":             cli.Parent("Show drains of all nodes, and confirm them", drain.Help),
 		"drain confirm":     drain.Confirm,
+		"drain plan":        drain.Plan,
 		"drain show":        drain.Show,
 		"drain list":        drain.List,
 		"job":               cli.Parent("Write, check, plan, register, show and stop jobs", job.Help),

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 )
 
@@ -114,6 +115,7 @@ func TestClient_calls(t *testing.T) {
 		"GET /v1/evaluations":                        func(c *client.Client) error { _, _, err := c.Evaluations(ctx, client.Query{}); return err },
 		"GET /v1/evaluation/e":                       func(c *client.Client) error { _, _, err := c.Evaluation(ctx, "e", client.Query{}); return err },
 		"GET /v1/drains":                             func(c *client.Client) error { _, _, err := c.Drains(ctx, client.Query{}); return err },
+		"PUT /v1/drains/plan":                        func(c *client.Client) error { _, _, err := client.PlanDrains(ctx, c, drainplan.Request{}); return err },
 		"GET /v1/agent/self":                         func(c *client.Client) error { _, err := c.Servers().Self(ctx); return err },
 		"GET /v1/agent/members":                      func(c *client.Client) error { _, err := c.Servers().Members(ctx); return err },
 		"GET /v1/operator/raft/configuration?stale=": func(c *client.Client) error { _, err := c.Servers().RaftConfiguration(ctx); return err },

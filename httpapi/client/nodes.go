@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 )
 
 // NodesQuery selects from the list of nodes.
@@ -68,6 +69,11 @@ func (c *Client) Drains(ctx context.Context, q Query) (*wire.DrainList, Answer, 
 // error.
 func DrainStory(ctx context.Context, c *Client, id string, q Query) (*wire.DrainStory, Answer, error) {
 	return get[*wire.DrainStory](ctx, c, "/v1/drain/"+pathElement(id), q.values())
+}
+
+// PlanDrains returns what drains would do. It changes nothing. The server needs seconds for many nodes.
+func PlanDrains(ctx context.Context, c *Client, r drainplan.Request) (*drainplan.Answer, Answer, error) {
+	return put[*drainplan.Answer](ctx, c, "/v1/drains/plan", r)
 }
 
 // ConfirmDrain declares that no task of an ended drain runs on its node, as if the clients had reported

@@ -12,8 +12,8 @@ import (
 
 // Help is the help of the parent command.
 const Help = `
-  Shows which drains run, how ended drains ended and what happened in them, and confirms
-  that no task of an ended drain runs.`
+  Shows what drains would do, which drains run, how ended drains ended and what happened
+  in them, and confirms that no task of an ended drain runs.`
 
 // List is "nodedrain drain list".
 func List() *cli.Command {

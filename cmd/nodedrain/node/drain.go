@@ -10,6 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 )
 
 // Drain is "nodedrain node drain".
@@ -79,7 +80,7 @@ func (f *drainFlags) run(c *cli.Call) error {
 	if text := f.conflict(len(c.Args)); text != "" {
 		return c.UsageError(text)
 	}
-	limit, err := f.limit()
+	limit, err := f.Limit()
 	if err != nil {
 		return err
 	}
@@ -93,6 +94,11 @@ func (f *drainFlags) run(c *cli.Call) error {
 			err = cli.Errorf("%v\nIf the node was deleted, the record of its drain is in: nodedrain drain list%s", err, c.SameServers())
 		}
 		return err
+	}
+	if f.plan {
+		return drain.ShowPlan(c, drainplan.Request{
+			Nodes: []string{node.ID}, DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.IgnoreSystem},
+		})
 	}
 	r := &drainRequest{c: c, drainFlags: f, node: node}
 	if f.monitor {
@@ -183,7 +189,7 @@ func (r *drainRequest) printStopping(written *wire.DrainResponse) {
 func (r *drainRequest) start(limit time.Duration) error {
 	written, answer, err := r.c.API.UpdateDrain(r.c.Ctx, r.node.ID, wire.DrainRequest{
 		NodeID: r.node.ID, MarkEligible: !r.keepIneligible, Meta: r.meta.with(nil, "message", r.message),
-		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: r.ignoreSystem},
+		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: r.IgnoreSystem},
 	}, r.key)
 	if err != nil {
 		return cli.Errorf("Error updating drain specification: %v", err)
@@ -200,7 +206,7 @@ func (r *drainRequest) start(limit time.Duration) error {
 	drain.Stamped(r.c.Out, now, "Ctrl-C to stop monitoring: will not cancel the node drain")
 	drain.Stamped(r.c.Out, now, fmt.Sprintf("Node %q drain strategy set", r.node.ID))
 	r.printReplaced()
-	return r.watch(drain.Follower{Node: r.node.ID, Drain: written.DrainID, SkipSystem: r.ignoreSystem}, answer.Index)
+	return r.watch(drain.Follower{Node: r.node.ID, Drain: written.DrainID, SkipSystem: r.IgnoreSystem}, answer.Index)
 }
 
 // resume monitors the drain of a node, or judges its last one if it has ended. Both are one watch: the
@@ -213,11 +219,11 @@ func (r *drainRequest) resume(index uint64) error {
 			return err
 		}
 		follow := drain.FollowEnded(r.node, last)
-		follow.SkipSystem = r.ignoreSystem
+		follow.SkipSystem = r.IgnoreSystem
 		return r.watch(follow, 0) // nothing newer needs to happen
 	}
 	drain.Stamped(r.c.Out, time.Now(), fmt.Sprintf("Monitoring node %q: Ctrl-C to detach monitoring", r.node.ID))
-	return r.watch(drain.Follower{Node: r.node.ID, Drain: r.node.DrainID, Strategy: r.node.DrainStrategy, SkipSystem: r.ignoreSystem}, index)
+	return r.watch(drain.Follower{Node: r.node.ID, Drain: r.node.DrainID, Strategy: r.node.DrainStrategy, SkipSystem: r.IgnoreSystem}, index)
 }
 
 // watch monitors a drain from an index.

@@ -1,17 +1,20 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 )
 
 // drainBefore returns the drain that runs on the node before the request, or nil.
@@ -61,7 +64,10 @@ func (r *drainRequest) confirm(idOrName string) error {
 		if err != nil {
 			return cli.Errorf("Error querying node allocations: %v", err)
 		}
-		fmt.Fprintln(r.c.Out, movingText(r.node, allocs, r.ignoreSystem))
+		fmt.Fprintln(r.c.Out, movingText(r.node, allocs, r.IgnoreSystem))
+		if cli.TerminalWidth(r.c.Out) > 0 {
+			fmt.Fprintln(r.c.Out, r.headline())
+		}
 	}
 	question := fmt.Sprintf("Are you sure you want to %s drain mode for node %s? [y/N]", verb, node)
 	if changes {
@@ -73,6 +79,26 @@ func (r *drainRequest) confirm(idOrName string) error {
 		return cli.Errorf("Node %s drains already, and the change was not confirmed: use -yes", node)
 	}
 	return err
+}
+
+// headlineTime is how long a question waits for the plan of the drain.
+const headlineTime = 300 * time.Millisecond
+
+// headline returns what the drain would do in one line.
+func (r *drainRequest) headline() string {
+	limit, err := r.Limit()
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(r.c.Ctx, headlineTime)
+	defer cancel()
+	plan, _, err := client.PlanDrains(ctx, r.c.API, drainplan.Request{
+		Nodes: []string{r.node.ID}, DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: r.IgnoreSystem}, Plays: 1,
+	})
+	if err != nil {
+		return "The plan is not ready: to wait for it, use -plan"
+	}
+	return "Plan: " + plan.Sentence
 }
 
 // mostJobs bounds the jobs that a confirmation names.

@@ -3,34 +3,33 @@ package node
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 )
 
 // drainFlags are the flags of "nodedrain node drain".
 type drainFlags struct {
-	enable, disable, monitor     bool
-	detach, force, noDeadline    bool
-	ignoreSystem, keepIneligible bool
+	enable, disable, monitor bool
+	drain.Strategy
+	plan, detach, keepIneligible bool
 	self, yes                    bool
-	deadline, message, key       string
+	message, key                 string
 	meta                         metaFlag
 	plain                        bool
 }
 
 func (f *drainFlags) options() cli.Options {
-	return cli.Options{
+	return slices.Concat(cli.Options{
 		cli.Flag(&f.enable, "enable", "Start the drain, or change a running one."),
 		cli.Flag(&f.disable, "disable", "Cancel the drain. Lists the allocations that stop nevertheless. The node gets new allocations again, "+
 			"unless -keep-ineligible is set. It is an error if the node does not drain."),
 		cli.Flag(&f.monitor, "monitor", "Monitor a running drain."),
+		cli.Flag(&f.plan, "plan", "Show what the drain would do, and change nothing: see \"nodedrain drain plan\"."),
 		cli.Heading(""),
-		cli.Flag(&f.deadline, "deadline D", "Time after which all remaining allocations leave, such as 30m or 2h. Default: 1h."),
-		cli.Flag(&f.noDeadline, "no-deadline", "The drain has no deadline."),
-		cli.Flag(&f.force, "force", "All allocations leave now."),
-		cli.Flag(&f.ignoreSystem, "ignore-system", "Leave system jobs on the node."),
+	}, f.Options(), cli.Options{
 		cli.Flag(&f.keepIneligible, "keep-ineligible", "With -disable: the node gets no new allocations."),
 		cli.Flag(&f.message, "m MESSAGE", "Reason of the request, kept with the drain."),
 		cli.Value(f.meta.set, "meta KEY=VALUE", "Metadata, kept with the drain. May be repeated."),
@@ -42,7 +41,7 @@ func (f *drainFlags) options() cli.Options {
 		cli.Flag(&f.plain, "plain", "Print lines only, even on a terminal."),
 		selfFlag(&f.self),
 		cli.Flag(&f.yes, "yes", "Skip the confirmation. Without it the command asks if NODE is not a whole id, and before it changes a running drain."),
-	}
+	})
 }
 
 // setKey sets the key of the request. An empty one is mostly a variable of a script that is not set, and the
@@ -83,52 +82,20 @@ func (m metaFlag) with(before map[string]string, messageKey, message string) map
 	return all
 }
 
-const (
-	// defaultDrainDeadline is the deadline if the flags set none.
-	defaultDrainDeadline = time.Hour
-	// forceDeadline is the deadline that Nomad's command sends for -force. The servers
-	// treat every negative deadline as force.
-	forceDeadline = -time.Second
-)
-
 // conflict returns the error of an invalid combination of flags, or empty. The order and
 // the texts of the checks are those of Nomad's command.
 func (f *drainFlags) conflict(nodes int) string {
-	strategy := f.deadline != "" || f.force || f.noDeadline
 	switch {
 	case f.monitor && (f.enable || f.disable):
 		return "The -monitor flag cannot be used with the '-enable' or '-disable' flags"
-	case !f.monitor && f.enable == f.disable:
+	case f.plan && (f.monitor || f.disable):
+		return "The -plan flag cannot be used with the '-monitor' or '-disable' flags"
+	case !f.monitor && !f.plan && f.enable == f.disable:
 		return "Either the '-enable' or '-disable' flag must be set, unless using '-monitor'"
 	case nodeOrSelf(nodes, f.self) != "":
 		return nodeOrSelf(nodes, f.self)
-	case f.disable && (strategy || f.ignoreSystem):
+	case f.disable && f.Given():
 		return "-disable can't be combined with flags configuring drain strategy"
-	case f.deadline != "" && (f.force || f.noDeadline):
-		return "-deadline can't be combined with -force or -no-deadline"
-	case f.force && f.noDeadline:
-		return "-force and -no-deadline are mutually exclusive"
 	}
-	return ""
-}
-
-// limit returns the deadline of the flags. Its error does not point to the help: the
-// flags were parsed.
-func (f *drainFlags) limit() (time.Duration, error) {
-	switch {
-	case f.force:
-		return forceDeadline, nil
-	case f.noDeadline:
-		return 0, nil
-	case f.deadline == "":
-		return defaultDrainDeadline, nil
-	}
-	limit, err := time.ParseDuration(f.deadline)
-	switch {
-	case err != nil:
-		return 0, cli.Errorf("Failed to parse deadline %q: %v", f.deadline, err)
-	case limit <= 0:
-		return 0, cli.Error("A positive drain duration must be given")
-	}
-	return limit, nil
+	return f.Conflict()
 }

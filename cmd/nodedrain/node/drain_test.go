@@ -24,7 +24,7 @@ func TestNodeDrainFlags_limit(t *testing.T) {
 		var f drainFlags
 		err := parse(&f, strings.Fields(line))
 		must.NoError(t, err)
-		limit, err := f.limit()
+		limit, err := f.Limit()
 		must.NoError(t, err)
 		must.Eq(t, want, limit.String())
 	}

@@ -53,8 +53,8 @@ type Answer struct {
 	Groups []Group
 	// Unplaced has each group with allocations that find no place.
 	Unplaced []Unplaced
-	// Unknown are the things that the plan cannot know and that may change its answer.
-	Unknown []string
+	// Limits are the things that the plan does not contain and that may change its answer.
+	Limits []string
 }
 
 // Node is what the drain of one node would do.
