@@ -304,7 +304,25 @@ type DrainUpdate struct {
 	// values of the request before.
 	Meta      map[string]string
 	UpdatedBy string
+	// Plan is what a plan of the request has foretold, or nil. The journal of the drain keeps it.
+	Plan *DrainPlan `codec:",omitempty"`
 }
+
+// DrainPlan is what a plan has foretold of a drain. It is never written to.
+type DrainPlan struct {
+	// Sentence is the plan in one line, at most [MaxPlanSentence] bytes.
+	Sentence string
+	// Index is the raft index of the state that the plan was made from.
+	Index uint64
+	// Took is the time to the end of the drain, or zero if it does not end. Least and Most are the range,
+	// or zero without one.
+	Took  time.Duration
+	Least time.Duration `codec:",omitempty"`
+	Most  time.Duration `codec:",omitempty"`
+}
+
+// MaxPlanSentence is how long the sentence of a [DrainPlan] is at most, in bytes.
+const MaxPlanSentence = 160
 
 // DrainResult is the result of a [DrainUpdate].
 type DrainResult struct {

@@ -50,6 +50,24 @@ func TestDrainPlan(t *testing.T) {
 	must.Eq(t, []string{string(nodeID(2)), string(nodeID(1))}, []string{both.Nodes[0].ID, both.Nodes[1].ID})
 }
 
+// A drain keeps what a plan foretold, and its story has it. A long sentence is cut.
+func TestDrainPlan_isKept(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).nodes(2)
+	base := w.serve(httpapi.Options{}).URL
+	for sentence, want := range map[string]string{
+		"3 allocations leave in 1m": "3 allocations leave in 1m",
+		strings.Repeat("é", 100):    strings.Repeat("é", 78) + "...",
+	} {
+		body := fmt.Sprintf(`{"DrainSpec":{},"Plan":{"Sentence":%q,"Index":7,"Took":60,"Least":50,"Most":70}}`, sentence)
+		a := request(t, "PUT", base+"/v1/node/"+string(nodeID(1))+"/drain", body)
+		must.Eq(t, 200, a.code, must.Sprint(a.body))
+		id := w.State().Node(nodeID(1)).Drain.ID
+		story := request(t, "GET", base+"/v1/drain/"+string(id), "")
+		must.StrContains(t, story.body, fmt.Sprintf(`"Plan":{"Sentence":%q,"Index":7,"Took":60,"Least":50,"Most":70}`, want))
+	}
+}
+
 func TestDrainPlan_mistakes(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(1)

@@ -311,7 +311,7 @@ func updateDrain(q *request) error {
 		return err
 	}
 	done, err := q.backend.Writer.UpdateDrain(q.Context(), cluster.DrainUpdate{
-		Node: q.nodeID(), Spec: body.Spec(), MarkEligible: body.MarkEligible, Key: key, Meta: body.Meta, UpdatedBy: q.author.Name,
+		Node: q.nodeID(), Spec: body.Spec(), MarkEligible: body.MarkEligible, Key: key, Meta: body.Meta, UpdatedBy: q.author.Name, Plan: body.Plan.Foretold(),
 	})
 	if err != nil {
 		return orNotFound(err, http.StatusInternalServerError, nodeNotFound)

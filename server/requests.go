@@ -215,6 +215,9 @@ func (r Requests) UpdateDrain(ctx context.Context, u cluster.DrainUpdate) (done 
 	if u.Drain == "" {
 		u.Drain = cluster.DrainID(r.NewID())
 	}
+	if r.Replica.Store().Snapshot().ClusterVersion() < cluster.VersionOfJournals {
+		u.Plan = nil // no journal would keep it
+	}
 	response, index, err := apply(ctx, r, &shims.NodeUpdateDrain{DrainUpdate: u})
 	w, err := written(index, response.Evals, err)
 	return cluster.DrainWritten{Written: w, DrainResult: response.DrainResult}, err

@@ -2,6 +2,7 @@ package shims
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -154,7 +155,21 @@ type NodeUpdateDrain struct {
 
 func (*NodeUpdateDrain) Type() MessageType            { return NodeUpdateDrainType }
 func (*NodeUpdateDrain) responds(DrainRequestApplied) {}
-func (m *NodeUpdateDrain) check() error               { return checkEvals(m.Evals) }
+
+// needs is the version of the fields of the request.
+func (m *NodeUpdateDrain) needs() cluster.Version {
+	if m.Plan != nil {
+		return cluster.VersionOfJournals
+	}
+	return cluster.MinVersion
+}
+
+func (m *NodeUpdateDrain) check() error {
+	if m.Plan != nil && len(m.Plan.Sentence) > cluster.MaxPlanSentence {
+		return fmt.Errorf("the sentence of a plan has at most %d bytes but found %d", cluster.MaxPlanSentence, len(m.Plan.Sentence))
+	}
+	return checkEvals(m.Evals)
+}
 
 func (m *NodeUpdateDrain) apply(txn *statestore.Txn) Response {
 	before := txn.State().Node(m.Node)

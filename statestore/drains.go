@@ -25,6 +25,7 @@ func (t *Txn) UpdateNodeDrain(u cluster.DrainUpdate) (cluster.DrainResult, error
 		return t.cancelDrain(n, u), nil
 	case n.Draining():
 		t.rows.putNode(n, lifecycle.UpdateDrain(n, u, t.rows.written.index))
+		journalWriter{&t.rows}.journal(n.Drain.ID).Plan = u.Plan
 		return cluster.DrainResult{Drain: n.Drain.ID}, nil
 	}
 	started, err := lifecycle.StartDrain(n, u, t.rows.written.index)
@@ -35,6 +36,7 @@ func (t *Txn) UpdateNodeDrain(u cluster.DrainUpdate) (cluster.DrainResult, error
 		return cluster.DrainResult{}, err
 	}
 	t.rows.putNode(n, started)
+	journalWriter{&t.rows}.journal(u.Drain).Plan = u.Plan
 	return cluster.DrainResult{Drain: u.Drain}, nil
 }
 

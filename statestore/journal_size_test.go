@@ -35,7 +35,9 @@ func TestJournal_bounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := &journal.Journal{Drain: "00000000-0000-0000-0000-000000000000"}
+			j := &journal.Journal{Drain: "00000000-0000-0000-0000-000000000000", Plan: &cluster.DrainPlan{
+				Sentence: long[:cluster.MaxPlanSentence], Index: 1 << 60, Took: 1 << 60, Least: 1 << 60, Most: 1 << 60,
+			}}
 			const count = 300
 			for i := range count {
 				e := event

@@ -161,3 +161,21 @@ func TestJournal_wakesNothing(t *testing.T) {
 	must.Eq(t, nodes, w.snap().TableIndex(statestore.TableNodes))
 	must.Eq(t, allocs, w.snap().TableIndex(statestore.TableAllocs))
 }
+
+// The journal keeps what a plan foretold of the newest request. A request without a plan removes that of an
+// earlier one.
+func TestJournal_plan(t *testing.T) {
+	t.Parallel()
+	w := journaled(t)
+	request := func(p *cluster.DrainPlan) *cluster.DrainPlan {
+		w.write(func(txn *statestore.Txn) {
+			_, err := txn.UpdateNodeDrain(cluster.DrainUpdate{Node: "n1", Drain: "d1", Spec: &cluster.DrainSpec{}, At: w.now, Plan: p})
+			must.NoError(t, err)
+		})
+		return journalOf(w, "d1").Plan
+	}
+	foretold := &cluster.DrainPlan{Sentence: "3 allocations leave in 1m", Index: 7, Took: time.Minute}
+	must.Eq(t, foretold, request(foretold))
+	must.Nil(t, request(nil))
+	must.Eq(t, foretold, request(foretold))
+}

@@ -37,6 +37,8 @@ type Journal struct {
 	Groups []Group `codec:",omitempty"`
 	// GroupsOmitted counts the groups that are missing.
 	GroupsOmitted int `codec:",omitempty"`
+	// Plan is what a plan foretold of the drain, if the newest request had one.
+	Plan *cluster.DrainPlan `codec:",omitempty"`
 	// EndIndex is the raft index of the entry that ended the drain, or zero.
 	EndIndex uint64
 }

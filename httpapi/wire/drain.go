@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -57,6 +58,8 @@ type DrainRequest struct {
 	MarkEligible bool
 	// Meta describes the request; empty or nil keeps the Meta of the request before.
 	Meta map[string]string
+	// Plan is what a plan has foretold, or nil. The journal of the drain keeps it. Ours.
+	Plan *DrainPlan `json:",omitempty"`
 }
 
 // DrainConfirmResponse answers PUT /v1/drain/{id}/confirm. Ours.
@@ -90,4 +93,33 @@ type DrainResponse struct {
 	// are those, by id, that were to stop already.
 	Withdrawn     int      `json:",omitempty"`
 	StillStopping []string `json:",omitempty"`
+}
+
+// DrainPlan is what a plan has foretold of a drain.
+type DrainPlan struct {
+	// Sentence is the plan in one line.
+	Sentence string
+	// Index is the raft index of the state that the plan was made from.
+	Index uint64
+	// Took is the time to the end of the drain, or zero if it does not end. Least and Most are the range, or zero without one.
+	Took, Least, Most time.Duration
+}
+
+// Foretold returns the plan of a request, or nil. A long sentence is cut.
+func (p *DrainPlan) Foretold() *cluster.DrainPlan {
+	if p == nil {
+		return nil
+	}
+	sentence := p.Sentence
+	if len(sentence) > cluster.MaxPlanSentence {
+		sentence = strings.ToValidUTF8(sentence[:cluster.MaxPlanSentence-3], "") + "..."
+	}
+	return &cluster.DrainPlan{Sentence: sentence, Index: p.Index, Took: p.Took, Least: p.Least, Most: p.Most}
+}
+
+func newDrainPlan(p *cluster.DrainPlan) *DrainPlan {
+	if p == nil {
+		return nil
+	}
+	return &DrainPlan{Sentence: p.Sentence, Index: p.Index, Took: p.Took, Least: p.Least, Most: p.Most}
 }

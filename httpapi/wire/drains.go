@@ -275,6 +275,8 @@ type DrainStory struct {
 
 // Journal is what happened in a drain.
 type Journal struct {
+	// Plan is what a plan foretold of the drain, or null if the newest request had none.
+	Plan *DrainPlan
 	// Events are the events, oldest first. EventsOmitted counts those that are missing after the first EventsFirst.
 	Events        []JournalEvent
 	EventsFirst   int
@@ -329,7 +331,9 @@ func NewJournal(j *journal.Journal) *Journal {
 	if j == nil {
 		return nil
 	}
-	w := &Journal{Events: []JournalEvent{}, EventsFirst: len(j.Events), EventsOmitted: j.EventsOmitted, Groups: []JournalGroup{}, GroupsOmitted: j.GroupsOmitted}
+	w := &Journal{
+		Plan: newDrainPlan(j.Plan), Events: []JournalEvent{}, EventsFirst: len(j.Events), EventsOmitted: j.EventsOmitted, Groups: []JournalGroup{}, GroupsOmitted: j.GroupsOmitted,
+	}
 	if j.EventsOmitted > 0 {
 		w.EventsFirst = journal.FirstEvents
 	}

@@ -62,18 +62,37 @@ func (f *planFlags) run(c *cli.Call) error {
 		}
 		request.Nodes = append(request.Nodes, node.ID)
 	}
-	return ShowPlan(c, request)
+	return showPlan(c, request)
 }
 
-// ShowPlan requests a plan and prints it.
-func ShowPlan(c *cli.Call, request drainplan.Request) error {
+// showPlan requests a plan and prints it.
+func showPlan(c *cli.Call, request drainplan.Request) error {
 	plan, _, err := client.PlanDrains(c.Ctx, c.API, request)
 	switch {
 	case err != nil:
-		return cli.Errorf("Error planning drains: %v", err)
+		return planError(err)
 	case c.Raw():
 		return c.PrintRaw(plan)
 	}
+	PrintPlan(c, plan, request)
+	return nil
+}
+
+func planError(err error) error { return cli.Errorf("Error planning drains: %v", err) }
+
+// PlanOf requests and prints the plan of the drain of one node.
+func PlanOf(c *cli.Call, node string, spec *wire.DrainSpec) (*drainplan.Answer, error) {
+	request := drainplan.Request{Nodes: []string{node}, DrainSpec: spec}
+	plan, _, err := client.PlanDrains(c.Ctx, c.API, request)
+	if err != nil {
+		return nil, planError(err)
+	}
+	PrintPlan(c, plan, request)
+	return plan, nil
+}
+
+// PrintPlan prints a plan.
+func PrintPlan(c *cli.Call, plan *drainplan.Answer, request drainplan.Request) {
 	fmt.Fprintln(c.Out, plan.Sentence)
 	c.SectionIfAny("Nodes", planNodes(plan.Nodes))
 	c.SectionIfAny("Groups", planGroups(plan.Groups))
@@ -87,7 +106,6 @@ func ShowPlan(c *cli.Call, request drainplan.Request) error {
 	for _, text := range plan.Limits {
 		fmt.Fprintln(c.Out, "  * "+text)
 	}
-	return nil
 }
 
 func planNodes(nodes []drainplan.Node) *cli.Table {

@@ -44,6 +44,7 @@ func show(c *cli.Call, prefix string) error {
 		fmt.Fprintln(c.Out, "\nThe servers have no journal of this drain: it is of a cluster version below 9")
 		return nil
 	}
+	c.SectionIfAny("Plan", foretoldTable(story.Drain, j.Plan))
 	c.SectionIfAny("Events", eventTable(j))
 	c.SectionIfAny("Groups", groupTable(j, time.Now()))
 	if j.GroupsOmitted > 0 {
@@ -67,6 +68,31 @@ func storyFacts(d *wire.Drain) *cli.Facts {
 	f.AddAny("By", cli.Author(d.UpdatedBy))
 	f.AddAny("Meta", cli.PairsText(d.Meta))
 	return &f
+}
+
+// foretoldTable compares what a plan foretold with what happened. It is empty without a plan.
+func foretoldTable(d *wire.Drain, p *wire.DrainPlan) *cli.Table {
+	t := cli.NewTable("Foretold", "Happened")
+	if p == nil {
+		return t
+	}
+	happened := "the drain runs"
+	if !d.EndedAt.IsZero() {
+		happened = fmt.Sprintf("%s left in %s", cli.Count(moved(d), "allocation"), cli.Rough(d.EndedAt.Sub(d.UpdatedAt.Time)))
+	}
+	t.Row(p.Sentence, happened)
+	if p.Most > 0 {
+		t.Row(fmt.Sprintf("%s to %s", cli.Rough(p.Least), cli.Rough(p.Most)), "")
+	}
+	return t
+}
+
+// moved counts the allocations that a drain has marked.
+func moved(d *wire.Drain) (sum int) {
+	for _, n := range d.Marked {
+		sum += n
+	}
+	return sum
 }
 
 func eventTable(j *wire.Journal) *cli.Table {

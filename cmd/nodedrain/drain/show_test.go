@@ -32,3 +32,15 @@ func TestShow_tables(t *testing.T) {
 web.api      2      1               2 (below)  2026-01-02T03:04:02  5s
 blue/logs.g  1      0               0          2026-01-02T03:04:06  1s`, groupTable(j, at(7).Time).String())
 }
+
+// What a plan foretold is beside what happened.
+func TestShow_foretold(t *testing.T) {
+	t.Parallel()
+	at := func(m int) wire.Time { return wire.NewTime(time.Date(2026, 1, 2, 3, m, 0, 0, time.Local)) }
+	d := &wire.Drain{UpdatedAt: at(1), Marked: map[string]int{"paced": 2, "stage": 1}}
+	p := &wire.DrainPlan{Sentence: "3 allocations leave in 12m", Least: 10 * time.Minute, Most: 14 * time.Minute}
+	must.Eq(t, "Foretold                    Happened\n3 allocations leave in 12m  the drain runs\n10m0s to 14m0s              <none>", foretoldTable(d, p).String())
+	d.EndedAt = at(14)
+	must.StrContains(t, foretoldTable(d, p).String(), "3 allocations left in 13m0s")
+	must.Eq(t, "Foretold  Happened", foretoldTable(d, nil).String())
+}

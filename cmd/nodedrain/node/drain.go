@@ -10,7 +10,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 )
 
 // Drain is "nodedrain node drain".
@@ -74,6 +73,8 @@ type drainRequest struct {
 	node *wire.Node
 	// before is the drain that runs on the node before the request, or nil.
 	before *wire.Drain
+	// foretold is what the plan has foretold that the user has seen, or nil.
+	foretold *wire.DrainPlan
 }
 
 func (f *drainFlags) run(c *cli.Call) error {
@@ -95,12 +96,14 @@ func (f *drainFlags) run(c *cli.Call) error {
 		}
 		return err
 	}
-	if f.plan {
-		return drain.ShowPlan(c, drainplan.Request{
-			Nodes: []string{node.ID}, DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.IgnoreSystem},
-		})
-	}
 	r := &drainRequest{c: c, drainFlags: f, node: node}
+	if f.plan {
+		plan, err := drain.PlanOf(c, node.ID, &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.IgnoreSystem})
+		if err != nil || !f.enable {
+			return err
+		}
+		r.foretold = foretold(plan)
+	}
 	if f.monitor {
 		return r.resume(index)
 	}
@@ -189,7 +192,7 @@ func (r *drainRequest) printStopping(written *wire.DrainResponse) {
 func (r *drainRequest) start(limit time.Duration) error {
 	written, answer, err := r.c.API.UpdateDrain(r.c.Ctx, r.node.ID, wire.DrainRequest{
 		NodeID: r.node.ID, MarkEligible: !r.keepIneligible, Meta: r.meta.with(nil, "message", r.message),
-		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: r.IgnoreSystem},
+		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: r.IgnoreSystem}, Plan: r.foretold,
 	}, r.key)
 	if err != nil {
 		return cli.Errorf("Error updating drain specification: %v", err)

@@ -65,7 +65,7 @@ func (r *drainRequest) confirm(idOrName string) error {
 			return cli.Errorf("Error querying node allocations: %v", err)
 		}
 		fmt.Fprintln(r.c.Out, movingText(r.node, allocs, r.IgnoreSystem))
-		if cli.TerminalWidth(r.c.Out) > 0 {
+		if cli.TerminalWidth(r.c.Out) > 0 && !r.plan {
 			fmt.Fprintln(r.c.Out, r.headline())
 		}
 	}
@@ -84,7 +84,12 @@ func (r *drainRequest) confirm(idOrName string) error {
 // headlineTime is how long a question waits for the plan of the drain.
 const headlineTime = 300 * time.Millisecond
 
-// headline returns what the drain would do in one line.
+// foretold is what a drain keeps of its plan.
+func foretold(p *drainplan.Answer) *wire.DrainPlan {
+	return &wire.DrainPlan{Sentence: p.Sentence, Index: p.Index, Took: p.Took, Least: p.Least, Most: p.Most}
+}
+
+// headline returns what the drain would do in one line. The drain keeps it.
 func (r *drainRequest) headline() string {
 	limit, err := r.Limit()
 	if err != nil {
@@ -98,6 +103,7 @@ func (r *drainRequest) headline() string {
 	if err != nil {
 		return "The plan is not ready: to wait for it, use -plan"
 	}
+	r.foretold = foretold(plan)
 	return "Plan: " + plan.Sentence
 }
 

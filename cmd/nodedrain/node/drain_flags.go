@@ -27,7 +27,7 @@ func (f *drainFlags) options() cli.Options {
 		cli.Flag(&f.disable, "disable", "Cancel the drain. Lists the allocations that stop nevertheless. The node gets new allocations again, "+
 			"unless -keep-ineligible is set. It is an error if the node does not drain."),
 		cli.Flag(&f.monitor, "monitor", "Monitor a running drain."),
-		cli.Flag(&f.plan, "plan", "Show what the drain would do, and change nothing: see \"nodedrain drain plan\"."),
+		cli.Flag(&f.plan, "plan", "Show what the drain would do, as \"nodedrain drain plan\". With -enable the drain begins then, and keeps the plan: see \"nodedrain drain show\"."),
 		cli.Heading(""),
 	}, f.Options(), cli.Options{
 		cli.Flag(&f.keepIneligible, "keep-ineligible", "With -disable: the node gets no new allocations."),
