@@ -99,6 +99,10 @@ type Allocation struct {
 
 	// CreateTime is when the plan that placed the allocation was proposed.
 	CreateTime time.Time
+	// StartTook is how long after CreateTime the allocation was running, by the proposer's time of the entry with the
+	// first report of it. It is zero if it has not run, if its node was away then, or in an entry below
+	// [VersionOfLearnedTimes]. No decision reads it.
+	StartTook time.Duration `codec:",omitempty"`
 	// ModifyTime is when a server or client last wrote the allocation.
 	ModifyTime time.Time
 
@@ -265,13 +269,13 @@ func (a *Allocation) Progress() Progress {
 }
 
 // Bare returns a copy without the fields that only describe writes: descriptions, states of tasks,
-// AwaySince, the progress of copies of data, and the times and indexes of the last write and verdict. No
+// AwaySince, StartTook, the progress of copies of data, and the times and indexes of the last write and verdict. No
 // decision reads them. It keeps DeploymentStatus.UnhealthySince. The copy shares Job and DeploymentStatus.Healthy with a.
 func (a *Allocation) Bare() *Allocation {
 	c := *a
 	c.DesiredDescription, c.ClientDescription = "", ""
 	c.TaskStates = nil
-	c.AwaySince = time.Time{}
+	c.AwaySince, c.StartTook = time.Time{}, 0
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = time.Time{}, 0, 0
 	c.DataIn, c.DataOut = a.DataIn.bare(), a.DataOut.bare()
 	if d := a.DeploymentStatus; d != nil {
@@ -291,7 +295,7 @@ func (a *Allocation) EqualForDecisions(o *Allocation) bool {
 	c := *a
 	c.DesiredDescription, c.ClientDescription = o.DesiredDescription, o.ClientDescription
 	c.TaskStates = o.TaskStates
-	c.AwaySince = o.AwaySince
+	c.AwaySince, c.StartTook = o.AwaySince, o.StartTook
 	c.ModifyTime, c.ModifyIndex, c.AllocModifyIndex = o.ModifyTime, o.ModifyIndex, o.AllocModifyIndex
 	c.DeploymentStatus = o.DeploymentStatus
 	c.DataIn, c.DataOut = o.DataIn, o.DataOut
@@ -328,6 +332,9 @@ func (a *Allocation) NeededVersion() Version {
 	}
 	if !a.EndedAt.IsZero() {
 		needed = max(needed, VersionOfRescheduling)
+	}
+	if a.StartTook != 0 {
+		needed = max(needed, VersionOfLearnedTimes)
 	}
 	return needed
 }

@@ -15,7 +15,7 @@ import (
 // because no decision reads it.
 var leftOut = map[string]bool{
 	"DesiredDescription": true, "ClientDescription": true, "ModifyTime": true, "ModifyIndex": true, "AllocModifyIndex": true,
-	"TaskStates": true, "AwaySince": true,
+	"TaskStates": true, "AwaySince": true, "StartTook": true,
 	"DeploymentStatus.Timestamp": true, "DeploymentStatus.ModifyIndex": true,
 	"DataIn.Why": true, "DataIn.Bytes": true, "DataIn.Skipped": true, "DataIn.StartedAt": true,
 	"DataOut.Why": true, "DataOut.Bytes": true, "DataOut.Skipped": true, "DataOut.StartedAt": true,

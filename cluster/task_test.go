@@ -33,6 +33,8 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 			return cluster.VersionOfLimits
 		case "EndedAt":
 			return cluster.VersionOfRescheduling
+		case "StartTook":
+			return cluster.VersionOfLearnedTimes
 		}
 		if strings.Contains(path, ".Data") || strings.Contains(path, ".Update") || strings.Contains(path, ".DistinctHosts") || strings.Contains(path, ".Reschedule") || strings.Contains(path, ".Services") {
 			return cluster.VersionOfData
@@ -57,7 +59,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 93, tagged)
+	must.MapLen(t, 94, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

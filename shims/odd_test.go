@@ -38,7 +38,7 @@ func TestFSM_ReplicasAnswerOddMessagesAlike(t *testing.T) {
 	restore(t, b.fsm, persist(t, a.fsm))
 	b.next = a.next
 
-	sane, odd := newLogWriter(5), newOddFiller(6, a.state())
+	sane, odd := newLogWriter(5), newOddFiller(7, a.state())
 	applied := make(map[shims.MessageType]int)
 	for round := range 400 {
 		for i, m := range append(emptyMessages(), sane.next(a.state())) {

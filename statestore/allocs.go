@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -25,7 +26,9 @@ import (
 //
 // at is the proposer's time of the entry, or zero if it has none. From [cluster.VersionOfConfirmation]
 // on it is the time since which a healthy allocation is unhealthy, and from [cluster.VersionOfRescheduling] on
-// the time at which an allocation that the servers let run has ended: no clock of a client decides.
+// the time at which an allocation that the servers let run has ended: no clock of a client decides. From
+// [cluster.VersionOfLearnedTimes] on it is also the time by which the state learns how long allocations take:
+// see [LearnedTimes].
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time) {
 	t.rows.written.journals.at = at
 	edits := editAllocs(&t.rows)
@@ -65,11 +68,12 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 			// Not a: an earlier report of the entry may have begun the edit that this one continues.
 			ended = append(ended, confirmation{t.rows.state().Alloc(r.Alloc), r.At})
 		}
+		took := startTook(&t.rows, a, r)
 		c := edits.edit(a, r.At.UTC())
 		if dates && ends && !a.Terminal() {
 			c.EndedAt = at.UTC()
 		}
-		c.AwaySince = time.Time{}
+		c.AwaySince, c.StartTook = time.Time{}, took
 		c.ClientStatus, c.ClientDescription, c.TaskStates, c.VolumeHolds = r.ClientStatus, r.ClientDescription, states, holds
 		c.DataIn, c.DataOut = in, out
 		if out.StateOf().Ended() && !a.DataOut.StateOf().Ended() {
@@ -133,6 +137,17 @@ func mayReport(a *cluster.Allocation, s cluster.ClientStatus) bool {
 		return !a.ClientTerminal()
 	}
 	return false
+}
+
+// startTook returns how long the allocation took to run, after a report. An allocation that was unknown may have
+// run for long, so its time is unknown. A time of zero counts as a nanosecond.
+func startTook(t *rowWrites, a *cluster.Allocation, r cluster.AllocReport) time.Duration {
+	at := t.written.journals.at
+	if a.StartTook != 0 || a.ClientStatus != cluster.ClientPending || r.ClientStatus != cluster.ClientRunning ||
+		at.IsZero() || versionIn(t.tables) < cluster.VersionOfLearnedTimes {
+		return a.StartTook
+	}
+	return cmp.Or(at.Sub(a.CreateTime), 1)
 }
 
 // applyLate applies the volumes and the move of the data of a report to an allocation that its client

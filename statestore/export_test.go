@@ -18,11 +18,12 @@ var (
 
 // Row types that are not exported.
 type (
-	Usage    = usage
-	Health   = health
-	Mark     = markRow
-	Counters = counters
-	Version  = versionRow
+	Usage      = usage
+	GroupTimes = groupTimes
+	Health     = health
+	Mark       = markRow
+	Counters   = counters
+	Version    = versionRow
 )
 
 // Watching returns the same state for a blocking query: each read adds its channel to ws.
@@ -62,6 +63,8 @@ func (s *Store) InsertRow(row any) {
 		t.rows.insert(tableJournals, r)
 	case *journal.Running:
 		t.rows.insert(tableJournalGroups, r)
+	case *groupTimes:
+		t.rows.insert(tableTimes, r)
 	case *counters:
 		*t.rows.counters = *r
 	default:

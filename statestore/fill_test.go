@@ -23,6 +23,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.VolumeClaim](),
 		reflect.TypeFor[journal.Journal](),
 		reflect.TypeFor[journal.Running](),
+		reflect.TypeFor[statestore.GroupTimes](),
 		reflect.TypeFor[statestore.Usage](),
 		reflect.TypeFor[statestore.Health](),
 		reflect.TypeFor[statestore.Mark](),

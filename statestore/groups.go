@@ -1,9 +1,12 @@
 package statestore
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/learned"
 )
 
 // health counts the healthy allocations of one group. The transaction that changes these
@@ -103,4 +106,98 @@ func (t *rowWrites) addHealthy(g cluster.GroupKey, n int) {
 // flushHealth writes the counts that have changed.
 func (t *rowWrites) flushHealth() {
 	flushAccounts(t, t.written.healthy, cluster.GroupKey.Compare, func(h *health) bool { return h.Healthy > 0 })
+}
+
+// groupTimes are how long the allocations of one group took. Each group that has a row exists in the current version of
+// its job, so the number of rows is bounded.
+type groupTimes struct {
+	Group cluster.GroupKey
+	Times learned.Times
+}
+
+// LearnedTimes returns how long the allocations of the group took, or nil if none was counted since
+// [cluster.VersionOfLearnedTimes], or since the current version of the job has the group.
+func LearnedTimes(s State, g cluster.GroupKey) *learned.Times {
+	if row := timesRow(s.tables, g); row != nil {
+		return &row.Times
+	}
+	return nil
+}
+
+// timesRow returns the row of the group's times, or nil.
+func timesRow(t *tables, g cluster.GroupKey) *groupTimes {
+	return first[groupTimes](t, tableTimes, indexID, groupKey(g))
+}
+
+// learner counts how long allocations take, in the transaction of the report that ends the time. It reads only the
+// times of proposers. The clocks of clients are not compared with them.
+type learner struct{ rows *rowWrites }
+
+// alloc counts the times that end with a write to an allocation. Only the first report that it runs, its first verdict and
+// the end of one that runs count. So the later reports of a client that has lost its record do not, nor what a
+// client reports of an allocation that was lost or unknown. A bad verdict does not count: its time is
+// the healthy deadline of the group.
+func (w learner) alloc(before, after *cluster.Allocation) {
+	at := w.rows.written.journals.at
+	if before == nil || after == nil || at.IsZero() {
+		return
+	}
+	ordered := orderedAt(after)
+	began := before.StartTook == 0 && after.StartTook != 0
+	judged := !before.HasVerdict() && after.JudgedHealthy() && after.StartTook != 0 && before.ClientStatus != cluster.ClientUnknown
+	ended := before.ClientStatus == cluster.ClientRunning && endedByClient(after) && !ordered.IsZero()
+	if !began && !judged && !ended || versionIn(w.rows.tables) < cluster.VersionOfLearnedTimes {
+		return
+	}
+	g := after.GroupKey()
+	times := &w.rows.written.times.edit(g, func() *groupTimes { return timesRow(w.rows.tables, g) }, groupTimes{Group: g}).Times
+	if began {
+		times.Start.Add(after.StartTook)
+	}
+	if judged {
+		times.Verdict.Add(at.Sub(after.CreateTime.Add(after.StartTook)))
+	}
+	if ended {
+		times.Stop.Add(at.Sub(ordered))
+	}
+}
+
+// orderedAt returns when a drain marked the allocation, or when a plan stopped it without such a mark. It is zero
+// if neither happened.
+func orderedAt(a *cluster.Allocation) time.Time {
+	if m := a.DesiredTransition; m.Migrate && !m.MarkedAt.IsZero() {
+		return m.MarkedAt
+	}
+	return a.StoppedAt
+}
+
+// job deletes the times of the groups that a job no longer has. after is nil if the job is deleted.
+func (w learner) job(before, after *cluster.Job) {
+	if before == nil {
+		return
+	}
+	for _, row := range slices.Collect(scan[groupTimes](w.rows.tables, tableTimes, indexID, jobKey(before.Key()))) {
+		if after.Group(row.Group.Name) == nil {
+			w.rows.delete(tableTimes, row)
+		}
+	}
+}
+
+// flush writes the times that have changed. The allocations of a job may end after the job or the group is gone.
+func (w learner) flush() {
+	if len(w.rows.written.times) == 0 {
+		return // most entries change none
+	}
+	for _, g := range slices.SortedFunc(maps.Keys(w.rows.written.times), cluster.GroupKey.Compare) {
+		if w.rows.state().Job(g.Job).Group(g.Name) != nil {
+			w.rows.insert(tableTimes, w.rows.written.times[g].after)
+		}
+	}
+}
+
+func groupTimesID(r *groupTimes) key {
+	if r.Group.Job.ID == "" {
+		return nil
+	}
+	return groupKey(r.Group)
 }

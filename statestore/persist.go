@@ -43,9 +43,10 @@ const (
 	// kindVolume and kindClaim exist from cluster version 7 on.
 	kindVolume
 	kindClaim
-	// kindJournal and kindJournalGroup exist from cluster version 9 on.
+	// kindJournal, kindJournalGroup and kindTimes exist from cluster version 9 on.
 	kindJournal
 	kindJournalGroup
+	kindTimes
 )
 
 // versionRef is the number of a job version, counted from one; zero is none.
@@ -137,6 +138,9 @@ func (p *persister) rows(s *Snapshot) {
 	}
 	for r := range scan[journal.Running](s.tables, tableJournalGroups, indexID, nil) {
 		p.frame(kindJournalGroup, r)
+	}
+	for r := range scan[groupTimes](s.tables, tableTimes, indexID, nil) {
+		p.frame(kindTimes, r)
 	}
 }
 

@@ -162,6 +162,9 @@ func (r *restorer) insert(k kind) error {
 	case kindJournalGroup:
 		_, err := restoreRow(r, tableJournalGroups, runningGroupID)
 		return err
+	case kindTimes:
+		_, err := restoreRow(r, tableTimes, groupTimesID)
+		return err
 	}
 	return errors.New("there is no such kind")
 }

@@ -36,6 +36,7 @@ func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
 	}
 	t.accountAlloc(before, after)
 	journalWriter{t}.alloc(before, after)
+	learner{t}.alloc(before, after)
 	t.written.changes.alloc(before, after)
 	if after == nil {
 		t.noteRemoval(before)
@@ -47,6 +48,7 @@ func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
 func (t *rowWrites) putJob(before, after *cluster.Job) {
 	t.written.changes.job(before, after)
 	put(t, TableJobs, before, after)
+	learner{t}.job(before, after)
 }
 
 func (t *rowWrites) putEval(before, after *cluster.Evaluation) {

@@ -32,6 +32,9 @@ const (
 	// from cluster version 9 on.
 	tableJournals      = "journals"
 	tableJournalGroups = "journal groups"
+	// tableTimes holds how long the allocations of groups took. It exists from cluster version 9 on. No other
+	// name begins with its letter: with that of the ledger, each entry would copy one more tree node.
+	tableTimes = "times"
 )
 
 // The indexes. Each table has the index id, which is unique.
@@ -172,6 +175,7 @@ func schema() *memdb.DBSchema {
 		table(tableMarks, unique(indexID, markID)),
 		table(tableJournals, unique(indexID, journalID)),
 		table(tableJournalGroups, unique(indexID, runningGroupID), ordered(indexGroup, runningGroupByGroup)),
+		table(tableTimes, unique(indexID, groupTimesID)),
 	} {
 		s.Tables[t.Name] = t
 	}

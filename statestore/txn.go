@@ -18,6 +18,8 @@ type written struct {
 	// usage and healthy are the accounts that the transaction may have changed, or nil.
 	usage   accountEdits[cluster.NodeID, usage]
 	healthy accountEdits[cluster.GroupKey, health]
+	// times are the learned times that the transaction may have changed, or nil.
+	times accountEdits[cluster.GroupKey, groupTimes]
 	// removed means that the transaction has deleted an allocation that its client may still run.
 	removed  bool
 	journals journals
@@ -53,9 +55,10 @@ func (t *Txn) Abort() {
 	t.rows.txn.Abort()
 }
 
-// flush writes the accounts and the counters.
+// flush writes the journals, the learned times, the accounts and the counters.
 func (t *rowWrites) flush() {
 	journalWriter{t}.flush()
+	learner{t}.flush()
 	t.flushUsage()
 	t.flushHealth()
 	t.insert(tableLedger, t.counters)

@@ -1,0 +1,272 @@
+package statestore_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoenig/test/must"
+
+	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/learned"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
+)
+
+// webGroup is the group of serviceJob("web", 1).
+var webGroup = cluster.GroupKey{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Name: "g"}
+
+// learning is a world in which the job web has an allocation on n1 that is placed, and has not started.
+func learning(t must.T, v cluster.Version) *world {
+	w := newWorld(t)
+	w.write(func(txn *statestore.Txn) { txn.RaiseClusterVersion(v) })
+	w.nodes("n1", "n2")
+	w.job(serviceJob("web", 1))
+	w.placePending("n1", "a")
+	return w
+}
+
+func (w *world) placePending(n cluster.NodeID, id string) {
+	w.place(w.snap().Job(webGroup.Job), n, func(a *cluster.Allocation) {
+		a.ClientStatus, a.DeploymentStatus = cluster.ClientPending, nil
+	}, id)
+}
+
+// after lets the next entry be a time after the last one.
+func (w *world) after(d time.Duration) *world {
+	w.now = w.now.Add(d - time.Second)
+	return w
+}
+
+// unknown applies a plan that finds the node of an allocation away.
+func (w *world) unknown(id cluster.AllocID) {
+	w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: id, Unknown: true}}})
+}
+
+// counted has counted a time, or none if it is zero.
+func counted(d time.Duration) (h learned.Histogram) {
+	if d > 0 {
+		h.Add(d)
+	}
+	return h
+}
+
+// What a group learns from the story of one allocation. Each case has what counts, and leaves out what does not.
+func TestLearnedTimes(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	for name, test := range map[string]struct {
+		story                func(w *world)
+		start, verdict, stop time.Duration // zero does not count
+	}{
+		"a good life with a drain": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.after(30*second).reportNow(cluster.ClientRunning, true, "a")
+			w.drain("n1", "d1", cluster.DrainSpec{})
+			w.mark(cluster.MarkPaced, "a")
+			w.after(20 * second).stop("a")
+			w.after(40*second).reportNow(cluster.ClientComplete, false, "a")
+		}, 10 * second, 30 * second, 60 * second},
+		"a stop without a mark": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.stop("a")
+			w.after(40*second).reportNow(cluster.ClientFailed, false, "a")
+		}, 10 * second, 0, 40 * second},
+		"a stop by an operator": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.write(func(txn *statestore.Txn) { must.NoError(w.t, txn.MigrateAlloc("a", w.now)) })
+			w.after(20 * second).stop("a")
+			w.after(40*second).reportNow(cluster.ClientComplete, false, "a")
+		}, 10 * second, 0, 40 * second},
+		"a mark that was withdrawn": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.drain("n1", "d1", cluster.DrainSpec{})
+			w.mark(cluster.MarkFree, "a")
+			w.request(cluster.DrainUpdate{Node: "n1"})
+			w.after(time.Hour).stop("a")
+			w.after(40*second).reportNow(cluster.ClientComplete, false, "a")
+		}, 10 * second, 0, 40 * second},
+		"it ends by itself": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.after(40*second).reportNow(cluster.ClientFailed, false, "a")
+		}, 10 * second, 0, 0},
+		"it never runs": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientPending, true, "a")
+			w.stop("a")
+			w.after(40*second).reportNow(cluster.ClientComplete, false, "a")
+		}, 0, 0, 0},
+		"a bad verdict, and a good one after it": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.write(func(txn *statestore.Txn) {
+				txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a", Node: "n1", ClientStatus: cluster.ClientRunning, Healthy: new(false)}}, w.now)
+			})
+			w.reportNow(cluster.ClientRunning, true, "a")
+		}, 10 * second, 0, 0},
+		// Bug: a repeated report would count each time.
+		"reports are repeated, and the client loses its record": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.reportNow(cluster.ClientRunning, false, "a")
+			w.reportNow(cluster.ClientPending, false, "a")
+			w.reportNow(cluster.ClientRunning, false, "a")
+			w.after(27*second).reportNow(cluster.ClientRunning, true, "a")
+			w.reportNow(cluster.ClientPending, true, "a")
+			w.reportNow(cluster.ClientRunning, true, "a")
+			w.stop("a")
+			w.after(40*second).reportNow(cluster.ClientComplete, true, "a")
+			w.reportNow(cluster.ClientComplete, true, "a")
+		}, 10 * second, 30 * second, 40 * second},
+		"its node is away when it starts": {func(w *world) {
+			w.unknown("a")
+			w.after(time.Hour).reportNow(cluster.ClientRunning, false, "a")
+			w.reportNow(cluster.ClientRunning, true, "a")
+		}, 0, 0, 0},
+		"its node is away when it is judged and ends": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.unknown("a")
+			w.after(time.Hour).reportNow(cluster.ClientRunning, true, "a")
+			w.unknown("a")
+			w.stop("a")
+			w.after(time.Hour).reportNow(cluster.ClientComplete, true, "a")
+		}, 10 * second, 0, 0},
+		"it is lost, and its end is reported late": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
+			w.drain("n1", "d1", cluster.DrainSpec{})
+			w.mark(cluster.MarkFree, "a")
+			w.lost("a")
+			w.after(time.Hour).reportNow(cluster.ClientComplete, false, "a")
+		}, 10 * second, 0, 0},
+		"its node reports everything at once": {func(w *world) {
+			w.after(10*second).reportNow(cluster.ClientRunning, true, "a")
+		}, 10 * second, 1, 0},
+		"the next leader's clock is behind": {func(w *world) {
+			w.after(-time.Hour).reportNow(cluster.ClientRunning, false, "a")
+			w.after(-time.Hour).reportNow(cluster.ClientRunning, true, "a")
+			w.stop("a")
+			w.after(-time.Hour).reportNow(cluster.ClientComplete, true, "a")
+		}, 1, 1, 1},
+		"an entry without a time": {func(w *world) {
+			w.report(cluster.ClientRunning, "a")
+			w.stop("a")
+			w.report(cluster.ClientComplete, "a")
+		}, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := learning(t, cluster.VersionOfLearnedTimes)
+			test.story(w)
+			want := learned.Times{Start: counted(test.start), Verdict: counted(test.verdict), Stop: counted(test.stop)}
+			got := statestore.LearnedTimes(w.snap().State, webGroup)
+			if want == (learned.Times{}) {
+				must.Nil(t, got)
+				return
+			}
+			must.Eq(t, &want, got)
+			must.Eq(t, dump(t, w.snap()), dump(t, restored(t, w.snap()).Snapshot()))
+		})
+	}
+}
+
+// A cluster of an older version learns nothing. When its version is raised, what runs counts its end only: the rows
+// do not have when it began to run.
+func TestLearnedTimes_belowItsVersion(t *testing.T) {
+	t.Parallel()
+	w := learning(t, cluster.VersionOfLearnedTimes-1)
+	w.placePending("n1", "b")
+	w.placePending("n1", "c")
+	w.reportNow(cluster.ClientRunning, false, "a", "b")
+	w.reportNow(cluster.ClientRunning, true, "a")
+	w.stop("a")
+	w.reportNow(cluster.ClientComplete, true, "a")
+	must.Nil(t, statestore.LearnedTimes(w.snap().State, webGroup))
+	must.Zero(t, w.snap().Alloc("b").StartTook)
+	must.StrNotContains(t, dump(t, w.snap()), "\ntimes\n")
+
+	w.write(func(txn *statestore.Txn) { txn.RaiseClusterVersion(cluster.VersionOfLearnedTimes) })
+	w.reportNow(cluster.ClientRunning, true, "b")
+	must.Nil(t, statestore.LearnedTimes(w.snap().State, webGroup))
+	w.stop("b")
+	w.after(5*time.Second).reportNow(cluster.ClientComplete, true, "b")
+	w.reportNow(cluster.ClientRunning, false, "c")
+	want := learned.Times{Start: counted(w.now.Sub(w.snap().Alloc("c").CreateTime)), Stop: counted(5 * time.Second)}
+	must.Eq(t, &want, statestore.LearnedTimes(w.snap().State, webGroup))
+}
+
+// The times stay while their group exists: over a stop of the job and its next versions, but not over its deletion. What
+// ends afterwards is not counted.
+func TestLearnedTimes_dropped(t *testing.T) {
+	t.Parallel()
+	renamed := serviceJob("web", 1)
+	renamed.TaskGroups[0].Name = "h"
+	for name, test := range map[string]struct {
+		change func(txn *statestore.Txn) error
+		stays  bool
+	}{
+		"the next version":       {func(txn *statestore.Txn) error { return txn.UpsertJob(serviceJob("web", 2)) }, true},
+		"a stop":                 {func(txn *statestore.Txn) error { return txn.DeleteJob(webGroup.Job, false) }, true},
+		"the group is renamed":   {func(txn *statestore.Txn) error { return txn.UpsertJob(renamed) }, false},
+		"a purge by an operator": {func(txn *statestore.Txn) error { return statestore.PurgeJob(txn, webGroup.Job, time.Unix(1, 0)) }, false},
+		"the collection":         {func(txn *statestore.Txn) error { return txn.DeleteJob(webGroup.Job, true) }, false},
+		"of another job": {func(txn *statestore.Txn) error {
+			return txn.DeleteJob(cluster.JobKey{Namespace: "default", ID: "we"}, true)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := learning(t, cluster.VersionOfLearnedTimes)
+			w.job(serviceJob("we", 1))
+			w.placePending("n2", "b")
+			w.reportNow(cluster.ClientRunning, false, "a", "b")
+			w.write(func(txn *statestore.Txn) { must.NoError(t, test.change(txn)) })
+			must.Eq(t, test.stays, statestore.LearnedTimes(w.snap().State, webGroup) != nil)
+			if w.snap().Alloc("b") == nil {
+				return
+			}
+			if !w.snap().Alloc("b").ServerTerminal() {
+				w.stop("b")
+			}
+			w.reportNow(cluster.ClientComplete, false, "b")
+			got := statestore.LearnedTimes(w.snap().State, webGroup)
+			must.Eq(t, test.stays, got != nil)
+			if test.stays {
+				must.Eq(t, 1, got.Stop.Total())
+			}
+			must.Eq(t, dump(t, w.snap()), dump(t, restored(t, w.snap()).Snapshot()))
+		})
+	}
+}
+
+// Only a reader of the times of a group waits for them, and no report without a new time wakes it. A report that the
+// allocation runs moves the table of allocations, as before.
+func TestLearnedTimes_wakesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := learning(t, cluster.VersionOfLearnedTimes)
+		job := block(t.Context(), w, w.index, func(s *statestore.Snapshot) uint64 { return s.Job(webGroup.Job).ModifyIndex })
+		node := block(t.Context(), w, w.index, func(s *statestore.Snapshot) uint64 { return s.Node("n1").ModifyIndex })
+		times := block(t.Context(), w, w.index, func(s *statestore.Snapshot) uint64 {
+			if statestore.LearnedTimes(s.State, webGroup) == nil {
+				return 0
+			}
+			return s.Index()
+		})
+		must.True(t, times.waits())
+		nodes, jobs := w.snap().TableIndex(statestore.TableNodes), w.snap().TableIndex(statestore.TableJobs)
+		w.reportNow(cluster.ClientRunning, false, "a")
+		must.False(t, times.waits())
+		must.True(t, job.waits())
+		must.True(t, node.waits())
+		must.Eq(t, 1, job.runs.Load())
+		must.Eq(t, 1, node.runs.Load())
+		must.Eq(t, nodes, w.snap().TableIndex(statestore.TableNodes))
+		must.Eq(t, jobs, w.snap().TableIndex(statestore.TableJobs))
+
+		again := block(t.Context(), w, w.index, func(s *statestore.Snapshot) uint64 {
+			return uint64(statestore.LearnedTimes(s.State, webGroup).Start.Total()) - 1
+		})
+		w.write(func(txn *statestore.Txn) {
+			txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a", Node: "n1", ClientStatus: cluster.ClientRunning, ClientDescription: "busy"}}, w.now)
+		})
+		must.Eq(t, 1, again.runs.Load())
+		w.store.Abandon()
+		synctest.Wait()
+	})
+}
