@@ -26,7 +26,7 @@ func large(id cluster.JobID, count int) *cluster.Job {
 // answer is the answer to drains of the first nodes.
 func (f *fixture) answer(nodes int, spec cluster.DrainSpec, s plan.Settings) *drainplan.Answer {
 	f.Helper()
-	q := plan.Question{Spec: spec, At: epoch().Add(time.Hour)}
+	q := plan.Question{Spec: spec, At: f.now.Add(time.Hour)}
 	for i := range nodes {
 		q.Nodes = append(q.Nodes, node(i))
 	}
@@ -170,4 +170,32 @@ func TestAnswer_callerGone(t *testing.T) {
 	cancel()
 	_, err := plan.Answer(gone, f.FSM.Store(), plan.Question{At: epoch(), Nodes: []cluster.NodeID{node(0)}}, plan.Settings{}, 0, nil)
 	must.ErrorIs(t, err, context.Canceled)
+}
+
+// With observed times there are several plays, and a range. The times are the observed ones and not the declared
+// ones.
+func TestAnswer_observed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 3)
+	j := f.Job(clustertest.Job("web", cluster.JobService, 3))
+	for i := range 20 {
+		f.learn(j, node(2), time.Duration(20+i)*time.Second, 15*time.Second, time.Second)
+	}
+	f.run(j, node(0), node(0), node(1))
+	a := f.answer(1, cluster.DrainSpec{}, plan.Settings{})
+	must.True(t, a.Observed)
+	must.Eq(t, plan.DefaultPlays, a.Plays)
+	must.Between(t, 35*time.Second, a.Took, 65*time.Second) // one start, one verdict, two stops
+	must.Less(t, a.Took, a.Least)
+	must.Greater(t, a.Took, a.Most)
+	must.StrContains(t, a.Sentence, " (longest ")
+
+	first := 0
+	few := result.Of(plan.Answer(t.Context(), f.FSM.Store(), plan.Question{Nodes: []cluster.NodeID{node(0)}, At: f.now}, plan.Settings{}, 39, func(done int) bool {
+		first = done
+		return done < 3
+	})).OK(t)
+	must.Eq(t, 3, first)
+	must.Eq(t, 3, few.Plays)
+	must.Zero(t, few.Most) // three plays show no range
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"iter"
-	"math/rand/v2"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -25,7 +24,8 @@ func newClients(p *play, copied *statestore.Store, seed uint64, ids *names) (*si
 		Snapshot: func() simclient.State { return busy{copied.Snapshot().WorkView()} },
 		Applier:  &clients{p, ids},
 		Seed:     seed,
-		Behave:   func(a *cluster.Allocation, r *rand.Rand) simclient.Behaviour { return behaviour(a, r) },
+		Behave:   p.times.behaviour,
+		Uncut:    true,
 	})
 }
 

@@ -13,11 +13,14 @@ import (
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // fixture is a cluster whose allocations are placed by the test.
-type fixture struct{ *clustertest.Replica }
+type fixture struct {
+	*clustertest.Replica
+	now time.Time
+}
 
 func newFixture(t testing.TB, nodes int) *fixture {
-	f := &fixture{clustertest.NewReplica(t, shims.FSMConfig{})}
-	f.Now = epoch
+	f := &fixture{Replica: clustertest.NewReplica(t, shims.FSMConfig{}), now: epoch()}
+	f.Now = func() time.Time { return f.now }
 	f.Must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
 	for i := range nodes {
 		f.Nodes(node(i))
@@ -56,4 +59,24 @@ func (f *fixture) fill(nodes, perNode, maxParallel int) {
 		}
 		f.run(j, on...)
 	}
+}
+
+// learn lets an allocation of the job take these times. It is not there any more afterwards.
+func (f *fixture) learn(j *cluster.Job, on cluster.NodeID, start, verdict, stop time.Duration) {
+	f.Helper()
+	j = f.State().Job(j.Key())
+	a := clustertest.Alloc(j, cluster.AllocID(fmt.Sprintf("%s-learned-%d", j.ID, f.Index)), on, f.now)
+	a.Name = fmt.Sprintf("%s.%s[%d]", j.ID, j.TaskGroups[0].Name, 1000)
+	f.Plan(j, nil, a)
+	report := func(after time.Duration, s cluster.ClientStatus, healthy *bool) {
+		f.now = f.now.Add(after)
+		f.Must(&shims.AllocClientUpdate{At: f.now, Reports: []cluster.AllocReport{
+			{Alloc: a.ID, Node: on, ClientStatus: s, Healthy: healthy, HealthyAt: f.now, At: f.now},
+		}})
+	}
+	report(start, cluster.ClientRunning, nil)
+	report(verdict, cluster.ClientRunning, new(true))
+	f.Must(&shims.AllocStop{At: f.now, Alloc: a.ID})
+	f.Plan(j, []cluster.AllocID{a.ID})
+	report(stop, cluster.ClientComplete, nil)
 }

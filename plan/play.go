@@ -23,6 +23,8 @@ type Question struct {
 	Spec cluster.DrainSpec
 	// At is the time at which the drains begin, never zero.
 	At time.Time
+	// Running plays the drains that run in the state. Then there are no Nodes and no Spec.
+	Running bool
 	// OneByOne begins the drain of a node when the one before it has ended. Otherwise all begin at once.
 	OneByOne bool
 }
@@ -34,6 +36,8 @@ type Settings struct {
 	Drainer drainer.NodeDrainerConfig
 	// Seed is the seed of the times of clients. Plays with the same seed are equal.
 	Seed uint64
+	// Typical lets the clients take the median of the observed times. Then all seeds play the same.
+	Typical bool
 	// MaxEntries bounds the entries of a play. Zero is [DefaultMaxEntries].
 	MaxEntries int
 	// MaxTime bounds the virtual time of a play. Zero is [DefaultMaxTime].
@@ -60,6 +64,7 @@ type play struct {
 	// limit is the end of the virtual time.
 	limit time.Time
 	tally *tally
+	times times
 
 	drainer     *drainer.Term
 	drainerWake chan struct{}
@@ -102,7 +107,10 @@ func (q Question) check(state *statestore.Snapshot) error {
 	if q.At.IsZero() {
 		return fmt.Errorf("%w: it has no time", ErrQuestion)
 	}
-	if len(q.Nodes) == 0 {
+	if q.Running && len(q.Nodes) > 0 {
+		return fmt.Errorf("%w: it names nodes beside the running drains", ErrQuestion)
+	}
+	if !q.Running && len(q.Nodes) == 0 {
 		return fmt.Errorf("%w: it names no node", ErrQuestion)
 	}
 	seen := make(map[cluster.NodeID]bool, len(q.Nodes))
@@ -129,7 +137,8 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	p.limit = q.At.Add(p.settings.MaxTime)
 	p.fsm = shims.NewFSMOver(copied, shims.FSMConfig{OnApply: p.applied})
 	p.log = &log{fsm: p.fsm, index: copied.Snapshot().Index(), answered: func() { p.schedulerAwake = true }}
-	p.tally = newTally(copied.Snapshot(), q)
+	p.times = times{state: copied.Snapshot(), began: q.At, typical: s.Typical}
+	p.tally = newTally(copied.Snapshot(), q, p.times)
 
 	ids := new(names)
 	c := s.Drainer
@@ -233,5 +242,5 @@ func (p *play) over() bool {
 	if p.begun < len(p.question.Nodes) || p.tally.running > 0 {
 		return false
 	}
-	return p.tally.recovered() || p.now.After(p.tally.lastEnd.Add(maxSettling))
+	return p.question.Running || p.tally.recovered() || p.now.After(p.tally.lastEnd.Add(maxSettling))
 }

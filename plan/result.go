@@ -41,6 +41,10 @@ type NodeResult struct {
 	Marked [cluster.MarkClassCount]int
 	// StillStopping counts the allocations that had not ended when the drain ended.
 	StillStopping int
+	// Last is the group of the allocation that left last.
+	Last cluster.GroupKey
+	// Observed means that the times of all allocations that left were observed.
+	Observed bool
 	// Waits are the allocations that keep the drain from ending, if it has not ended: with the reasons of
 	// node explain.
 	Waits []rules.AllocExplanation

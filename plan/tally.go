@@ -15,6 +15,7 @@ import (
 // tally counts what the entries of a play do. It reads only entries and the state after them.
 type tally struct {
 	question Question
+	times    times
 	nodes    map[cluster.NodeID]*NodeResult
 	groups   map[cluster.GroupKey]*groupTally
 	// running counts the drains that have begun and not ended.
@@ -37,12 +38,24 @@ type groupTally struct {
 	lowSince, downSince time.Time
 }
 
-func newTally(state *statestore.Snapshot, q Question) *tally {
-	t := &tally{question: q, nodes: make(map[cluster.NodeID]*NodeResult, len(q.Nodes)), groups: map[cluster.GroupKey]*groupTally{}}
+func newTally(state *statestore.Snapshot, q Question, times times) *tally {
+	if q.Running {
+		for n := range state.DrainingNodes() {
+			q.Nodes = append(q.Nodes, n.ID)
+		}
+	}
+	t := &tally{question: q, times: times, nodes: make(map[cluster.NodeID]*NodeResult, len(q.Nodes)), groups: map[cluster.GroupKey]*groupTally{}}
 	for _, id := range q.Nodes {
-		t.nodes[id] = &NodeResult{Node: id, Name: state.Node(id).Name}
+		n := &NodeResult{Node: id, Name: state.Node(id).Name, Observed: true}
+		t.nodes[id] = n
+		if q.Running {
+			t.running++
+		}
 		for a := range state.WorkView().LiveAllocsByNode(id) {
-			t.watch(state, a)
+			g := t.watch(state, a)
+			if a.Leaving() {
+				n.Observed = n.Observed && g.Observed
+			}
 		}
 	}
 	return t
@@ -57,6 +70,7 @@ func (t *tally) watch(state *statestore.Snapshot, a *cluster.Allocation) *groupT
 	g := &groupTally{GroupResult: GroupResult{Key: k, Type: a.JobType(), Healthy: state.DrainView().Healthy(k)}}
 	if pace, ok := cluster.PaceOf(state.Job(k.Job), k.Name); ok {
 		g.Count = pace.Count
+		g.Observed = t.times.knows(k, g.Type)
 		g.NoRoom = g.Type == cluster.JobService && pace.Room(g.Healthy) <= 0
 	}
 	g.now, g.Lowest = g.Healthy, g.Healthy
@@ -122,6 +136,8 @@ func (t *tally) marks(a shims.Applied, now time.Time, touched map[cluster.GroupK
 		}
 		g := t.watch(a.Before, marked)
 		g.Moves++
+		n := t.nodes[marked.NodeID]
+		n.Observed = n.Observed && g.Observed
 		if !g.marked.Equal(now) {
 			g.Rounds++
 			g.marked = now
@@ -163,7 +179,8 @@ func (t *tally) report(a shims.Applied, r cluster.AllocReport, now time.Time, to
 		return
 	}
 	touched[g.Key] = true
-	if t.nodes[after.NodeID] != nil && after.ClientTerminal() && after.Marked() {
+	if n := t.nodes[after.NodeID]; n != nil && after.ClientTerminal() && after.Marked() {
+		n.Last = g.Key
 		g.Left = now.Sub(t.question.At)
 	}
 }
@@ -209,7 +226,7 @@ func (t *tally) recovered() bool {
 func (t *tally) result(p *play) *Result {
 	state := p.fsm.Store().Snapshot()
 	r := &Result{Cut: t.cut, Entries: p.log.entries, MovedTwice: t.movedTwice}
-	if t.running == 0 && p.begun == len(t.question.Nodes) {
+	if t.running == 0 && p.begun == len(p.question.Nodes) {
 		r.Took = t.lastEnd.Sub(t.question.At)
 	}
 	for _, id := range t.question.Nodes {

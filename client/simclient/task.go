@@ -63,6 +63,9 @@ func written(a *cluster.Allocation) condition {
 
 // newTask is a new task, or one that continues if its row: it ran.
 func newTask(a *cluster.Allocation, b Behaviour, o *Options, now time.Time) *task {
+	if !o.Uncut {
+		b.Stop = b.stop(a)
+	}
 	t := &task{alloc: a, written: written(a), behaviour: b, verdict: o.verdict(a, b), crashes: o.crashes(a, b, now)}
 	t.actual = t.written
 	if a.HasVerdict() {
@@ -145,7 +148,7 @@ func (t *task) stop(ordered, now time.Time) {
 		t.waits, t.runs, t.ends = false, time.Time{}, now
 		return
 	}
-	if at := after(ordered, t.behaviour.stop(t.alloc)); t.ends.IsZero() || !at.IsZero() && at.Before(t.ends) {
+	if at := after(ordered, t.behaviour.Stop); t.ends.IsZero() || !at.IsZero() && at.Before(t.ends) {
 		t.ends = at
 	}
 }

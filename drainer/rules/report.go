@@ -144,6 +144,10 @@ type Status struct {
 	NewestPlaced *cluster.Allocation
 	// Stalled is why the leader could not write for too long, or empty.
 	Stalled string
+	// EndsAbout is when the drain ends about, by an estimate of the server that embeds the drainer, or zero.
+	// EndsLater is why that is later than estimated before, or empty. This package sets neither.
+	EndsAbout time.Time
+	EndsLater string
 	// EndsBy is the latest end of the drain while there is a leader with a quorum (G4), or zero for
 	// a drain that has no such time. While Stalled is set, it stays at the end that followed when the
 	// stall began, and the drain keeps it only if the stall ends in time.

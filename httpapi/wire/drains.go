@@ -152,6 +152,11 @@ type DrainProgress struct {
 	// Reason is the worst of them: that of the allocation least likely to leave by
 	// itself. Empty if none is left.
 	Reason string
+	// EndsAbout is when the drain ends about, by an estimate of the leader. It is null if the drain does not end as
+	// things are, or if nothing is known of the times of its allocations. EndsLater is why that is later than
+	// estimated before, or empty.
+	EndsAbout Time
+	EndsLater string `json:",omitempty"`
 	// EndsBy is when the drain ends at the latest while a leader has a quorum; null if
 	// there is no such time.
 	EndsBy Time
@@ -180,7 +185,7 @@ func NewDrainProgress(s *rules.Status) *DrainProgress {
 		Left: DrainStages{
 			Consumers: s.Left[cluster.StageConsumers], System: s.Left[cluster.StageSystem], StoragePlugins: s.Left[cluster.StagePlugins],
 		},
-		Ignored: s.Ignored, Unconfirmed: s.Unconfirmed, Waiting: map[string]int{}, EndsBy: NewTime(s.EndsBy),
+		Ignored: s.Ignored, Unconfirmed: s.Unconfirmed, Waiting: map[string]int{}, EndsBy: NewTime(s.EndsBy), EndsAbout: NewTime(s.EndsAbout), EndsLater: s.EndsLater,
 		Placed: s.Placed, NewestPlaced: newDrainPlacement(s.NewestPlaced), Stalled: s.Stalled,
 	}
 	if s.Worst != nil {

@@ -17,7 +17,9 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/server"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/connlimit"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent/datadir"
+	"github.com/seed-f9cf0b39/nodedrain/server/agent/outlook"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Agent is one process of a cluster: a server with its sockets and its disk. Build
@@ -34,6 +36,7 @@ type Agent struct {
 	membership *membership
 	versions   *versions
 	digests    *digests
+	outlook    *outlook.Outlook
 	leaders    *leaders
 	contacts   *contacts
 	sessions   *sessions
@@ -98,6 +101,7 @@ func (a *Agent) start() (err error) {
 	}
 	a.transport = newTransport(a.port)
 	a.membership, a.versions, a.digests = newMembership(a), newVersions(a), newDigests(a)
+	a.outlook = outlook.New(func() *statestore.Store { return a.server.Store() }, a.config.Drainer)
 	if err := a.membership.createID(); err != nil {
 		return err
 	}
@@ -176,6 +180,7 @@ func (a *Agent) lead(ctx context.Context) {
 	leading.Go(func() { a.heartbeats.lead(ctx) })
 	leading.Go(func() { a.versions.lead(ctx) })
 	leading.Go(func() { a.digests.lead(ctx) })
+	leading.Go(func() { a.outlook.Lead(ctx) })
 	leading.Wait()
 }
 
@@ -249,7 +254,7 @@ func (a *Agent) Backend() httpapi.Backend {
 		Reader: reader{a.server, a.versions},
 		Writer: writer{Requests: a.server.Requests(), server: a.server, heartbeats: a.heartbeats},
 		Peers:  a.peers(),
-		Drains: a.server.Drainer(),
+		Drains: outlook.Explainer{Explainer: a.server.Drainer(), Outlook: a.outlook},
 		Access: a.config.Access,
 
 		Snapshots: snapshots{a},

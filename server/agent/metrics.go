@@ -52,7 +52,7 @@ func (a *Agent) observeRequests(o *httpapi.Options) {
 func (a *Agent) setMetricsSources(api *httpapi.Handler) {
 	if m := a.config.Metrics; m != nil {
 		m.Watch(telemetry.Sources{
-			Drains: a.server.Drainer().Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting, Connections: a.conns.counts,
+			Drains: a.Backend().Drains.Status, Raft: a.server.Raft(), BlockingQueries: api.Waiting, Connections: a.conns.counts,
 			DataCopies:  api.DataCopies,
 			State:       a.digests.status,
 			Held:        a.server.HeldRows,

@@ -105,6 +105,16 @@ func late(all []rules.Status, observed map[cluster.DrainID]observedDrain, now ti
 	return named
 }
 
+// timeLeft returns the drains with an estimated end, with the time until then.
+func timeLeft(all []rules.Status, now time.Time) (named []namedDrain) {
+	for i := range all {
+		if ends := all[i].EndsAbout; !ends.IsZero() {
+			named = append(named, namedDrain{drain: all[i].Drain.ID, node: all[i].NodeName, took: max(0, ends.Sub(now))})
+		}
+	}
+	return named
+}
+
 // longest returns the [MaxNamedDrains] drains with the longest times, those past their bound first.
 func longest(named []namedDrain) []namedDrain {
 	slices.SortFunc(named, func(a, b namedDrain) int {

@@ -239,6 +239,10 @@ func (s scrape) drains(all []rules.Status, observed map[cluster.DrainID]observed
 		s.gauge("drain_unchanged_seconds", "Time since the number of allocations left changed, for the drains with the longest time; only on the leader. nodedrain node explain NODE names what causes the reason.", d.took.Seconds(),
 			"drain", string(d.drain), "node", d.node, "reason", d.label)
 	}
+	for _, d := range longest(timeLeft(all, s.now)) {
+		s.gauge("drain_time_left_seconds", "Estimated time until the drain ends, for the drains that have an estimate and take longest; only on the leader.", d.took.Seconds(),
+			"drain", string(d.drain), "node", d.node)
+	}
 	for _, d := range longest(late(all, observed, s.now)) {
 		s.gauge("drain_late_seconds", "Time since the deadline, for the drains that passed it, the latest first; only on the leader.", d.took.Seconds(),
 			"drain", string(d.drain), "node", d.node, "state", d.label)

@@ -143,6 +143,7 @@ func (l *log) running() telemetry.Sources {
 				s.EndsBy = now
 			}
 			s.EndsBy = s.EndsBy.Add(bound)
+			s.EndsAbout = began.Add(deadline / 2)
 		}
 		s.Waiting[rules.ReasonWaitingForRoom], s.Waiting[rules.ReasonStopping] = 3, 1
 		s.Left[cluster.StageConsumers] = 4

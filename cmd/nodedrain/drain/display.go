@@ -33,8 +33,10 @@ type drainProgress struct {
 	rounds int
 	// endsBy is the latest end of the drain, or zero if it is not known.
 	endsBy time.Time
-	held   []heldGroup
-	at     time.Time
+	// endsAbout is the estimated end of the drain, or zero if it is not known.
+	endsAbout time.Time
+	held      []heldGroup
+	at        time.Time
 }
 
 // String returns the progress in one line.
@@ -58,6 +60,9 @@ func (l drainProgress) rest() string {
 	var parts []string
 	if l.rounds > 0 {
 		parts = append(parts, "at least "+cli.Count(l.rounds, "round"))
+	}
+	if left := l.endsAbout.Sub(l.at); !l.endsAbout.IsZero() && left > 0 {
+		parts = append(parts, "about "+cli.Rough(left)+" left")
 	}
 	if !l.endsBy.IsZero() {
 		parts = append(parts, "ends by "+cli.Soon(l.endsBy, l.at))

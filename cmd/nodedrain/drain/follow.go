@@ -53,6 +53,9 @@ type Follower struct {
 	// those that still stop.
 	held   []heldGroup
 	endsBy time.Time
+	// endsAbout is when the drain ends about, or zero. endsLater is the reason of the last event about it.
+	endsAbout time.Time
+	endsLater string
 	// stalled is why the leader could not write, as last read, or empty. placed is the number of
 	// allocations placed on the node that the last event about them had.
 	stalled string
@@ -274,9 +277,9 @@ func (f *Follower) counts() bool {
 
 // progress returns the progress of the drain.
 func (f *Follower) progress(now time.Time) drainProgress {
-	l := drainProgress{leaving: f.leaving, rounds: roundsLeft(f.reported, f.Strategy, now), endsBy: f.endsBy, held: f.held, at: now}
+	l := drainProgress{leaving: f.leaving, rounds: roundsLeft(f.reported, f.Strategy, now), endsBy: f.endsBy, endsAbout: f.endsAbout, held: f.held, at: now}
 	if f.DrainEnded {
-		l.endsBy, l.rounds = time.Time{}, 0
+		l.endsBy, l.endsAbout, l.rounds = time.Time{}, time.Time{}, 0
 	}
 	return l
 }
@@ -322,7 +325,7 @@ func (f *Follower) updateReport(r *wire.NodeDrain) (events []event) {
 		return nil // the drain has ended, or this server does not lead
 	}
 	before := f.held
-	f.held, f.endsBy, f.reported = heldGroups(r.Allocs), r.Progress.EndsBy.Time, r.Allocs
+	f.held, f.endsBy, f.endsAbout, f.reported = heldGroups(r.Allocs), r.Progress.EndsBy.Time, r.Progress.EndsAbout.Time, r.Allocs
 	events = f.foreign(r.Progress)
 	for _, h := range f.held {
 		known := slices.ContainsFunc(before, func(o heldGroup) bool { return o.group == h.group && o.reason == h.reason })
@@ -340,6 +343,11 @@ func (f *Follower) foreign(p *wire.DrainProgress) (events []event) {
 		events = append(events, event{text: "Stalled: " + cli.SingleLine(cli.LocalTimes(p.Stalled))})
 	}
 	f.stalled = p.Stalled
+	if p.EndsLater != f.endsLater {
+		if f.endsLater = p.EndsLater; p.EndsLater != "" {
+			events = append(events, event{text: fmt.Sprintf("Ends later, at about %s: %s", cli.Clock(p.EndsAbout), cli.SingleLine(p.EndsLater))})
+		}
+	}
 	if p.Placed > 0 && p.Placed >= 2*f.placed {
 		f.placed = p.Placed
 		events = append(events, event{text: "Placed: " + cli.SingleLine(PlacedText(p))})

@@ -3,6 +3,7 @@ package drain
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -55,7 +56,7 @@ func (f *listFlags) run(c *cli.Call) error {
 		fmt.Fprintln(c.Out, "No drain runs")
 	default:
 		fmt.Fprintln(c.Out, "Active")
-		activeTable(drains.Active, f.verbose).Write(c.Out)
+		activeTable(drains.Active, f.verbose, time.Now()).Write(c.Out)
 	}
 	recent := drains.Recent
 	if f.recent > 0 && len(recent) > f.recent {
@@ -68,18 +69,19 @@ func (f *listFlags) run(c *cli.Call) error {
 	return nil
 }
 
-func activeTable(drains []wire.ActiveDrain, verbose bool) *cli.Table {
-	t := cli.NewTable("Node", "Name", "Started", "Limit", "Left", "Reason", "Ends By", cli.If(verbose, "Cause"), cli.If(verbose, "See"),
+func activeTable(drains []wire.ActiveDrain, verbose bool, now time.Time) *cli.Table {
+	t := cli.NewTable("Node", "Name", "Started", "Limit", "Left", "Reason", "Time Left", "Ends By", cli.If(verbose, "Cause"), cli.If(verbose, "See"),
 		cli.If(verbose, "Drain"), cli.If(verbose, "By"), cli.If(verbose, "Meta"))
 	for _, a := range drains {
-		left, reason, endsBy, cause, see := "unknown", "unknown", "unknown", "", ""
+		left, reason, timeLeft, endsBy, cause, see := "unknown", "unknown", "", "unknown", "", ""
 		if p := a.Progress; p != nil {
 			left = fmt.Sprint(p.Left.Consumers + p.Left.System + p.Left.StoragePlugins)
 			reason, endsBy = p.Reason, cli.TimeCell(p.EndsBy)
+			timeLeft = timeLeftCell(p, now)
 			cause, see = cli.LocalTimes(p.Cause), p.See
 		}
 		d := a.Drain
-		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, endsBy, cmp.Or(cause, "-"), cmp.Or(see, "-"),
+		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, cmp.Or(timeLeft, "-"), endsBy, cmp.Or(cause, "-"), cmp.Or(see, "-"),
 			d.ID, cli.Author(d.UpdatedBy), cli.PairsText(d.Meta))
 	}
 	return t

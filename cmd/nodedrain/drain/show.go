@@ -125,3 +125,20 @@ func groupTable(j *wire.Journal, now time.Time) *cli.Table {
 	}
 	return t
 }
+
+// TimeLeftText is the estimated time that a drain takes, with the reason if it has become longer. It is empty if
+// nothing is known.
+func TimeLeftText(p *wire.DrainProgress, now time.Time) string {
+	text := timeLeftCell(p, now)
+	if text != "" && p.EndsLater != "" {
+		text += ", longer than before: " + cli.SingleLine(p.EndsLater)
+	}
+	return text
+}
+
+func timeLeftCell(p *wire.DrainProgress, now time.Time) string {
+	if p.EndsAbout.IsZero() {
+		return ""
+	}
+	return "about " + cli.Rough(max(0, p.EndsAbout.Sub(now)))
+}

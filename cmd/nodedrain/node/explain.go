@@ -136,6 +136,7 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
 		if progress.Unconfirmed > 0 {
 			f.Add("Unconfirmed", cli.Count(progress.Unconfirmed, "allocation")+": their tasks may still run")
 		}
+		f.AddAny("Time Left", drain.TimeLeftText(progress, time.Now()))
 		if !progress.EndsBy.IsZero() {
 			f.Add("Ends By", cli.Clock(progress.EndsBy))
 		}
