@@ -38,6 +38,9 @@ type Settings struct {
 	Seed uint64
 	// Typical lets the clients take the median of the observed times. Then all seeds play the same.
 	Typical bool
+	// Overlap lets a replacement start while its predecessor stops, unless it inherits data, as in simulated
+	// clusters. Without it a replacement waits, as real clients do.
+	Overlap bool
 	// MaxEntries bounds the entries of a play. Zero is [DefaultMaxEntries].
 	MaxEntries int
 	// MaxTime bounds the virtual time of a play. Zero is [DefaultMaxTime].
