@@ -45,6 +45,9 @@ func Answer(ctx context.Context, store *statestore.Store, q Question, s Settings
 	slices.SortStableFunc(results, func(a, b *Result) int { return cmp.Compare(a.end(), b.end()) })
 	median := results[len(results)/2]
 	a := median.answer(base.Snapshot())
+	if s.Elsewhere {
+		a.Limits = append(a.Limits, "placement was not judged: in the plan every replacement finds a place")
+	}
 	a.Plays = len(results)
 	if least, most := results[0], results[len(results)-1]; len(results) >= leastForRange && most.Took > 0 {
 		a.Least, a.Most = least.Took, most.Took

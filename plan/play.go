@@ -38,6 +38,10 @@ type Settings struct {
 	Seed uint64
 	// Typical lets the clients take the median of the observed times. Then all seeds play the same.
 	Typical bool
+	// Scheduler makes the scheduler of the play. Nil is package scheduler.
+	Scheduler NewScheduler
+	// Elsewhere states that the store is of [LoadElsewhere].
+	Elsewhere bool
 	// Overlap lets a replacement start while its predecessor stops, unless it inherits data, as in simulated
 	// clusters. Without it a replacement waits, as real clients do.
 	Overlap bool
@@ -73,7 +77,7 @@ type play struct {
 	drainerWake chan struct{}
 	drainerAt   time.Time
 
-	scheduler      *scheduler.Scheduler
+	scheduler      Scheduler
 	schedulerAwake bool
 	schedulerAt    time.Time
 
@@ -151,15 +155,20 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 		return nil, err
 	}
 	p.drainerWake <- struct{}{} // a term begins with a step
-	if p.scheduler, err = scheduler.New(scheduler.Config{
-		Snapshot: func() scheduler.View { return copied.Snapshot().WorkView() },
-		Applier:  shims.NewSchedulerApplier(p.log),
-		IDs:      scheduler.IDs{Alloc: ids.alloc, Eval: ids.eval},
-	}); err != nil {
+	if s.Scheduler == nil {
+		s.Scheduler = reference
+	}
+	view := func() scheduler.View { return copied.Snapshot().WorkView() }
+	if p.scheduler, err = s.Scheduler(view, shims.NewSchedulerApplier(p.log), scheduler.IDs{Alloc: ids.alloc, Eval: ids.eval}); err != nil {
 		return nil, err
 	}
 	p.clients, err = newClients(p, copied, s.Seed, ids)
 	return p, err
+}
+
+// reference makes the scheduler of the servers.
+func reference(view func() scheduler.View, applier scheduler.Applier, ids scheduler.IDs) (Scheduler, error) {
+	return scheduler.New(scheduler.Config{Snapshot: view, Applier: applier, IDs: ids})
 }
 
 // run plays until everything has ended, or a limit.

@@ -337,3 +337,73 @@ func (r summedReader) ReadByte() (byte, error) {
 	}
 	return b, err
 }
+
+// Rows are the rows of a state that is not of this package. The store keeps the rows: they must not be changed
+// any more.
+type Rows struct {
+	// Index is the raft index of the state, above zero. Version is its cluster version. Zero is [cluster.MaxVersion].
+	Index   uint64
+	Version cluster.Version
+
+	Nodes   []*cluster.Node
+	Jobs    []*cluster.Job
+	Allocs  []*cluster.Allocation
+	Evals   []*cluster.Evaluation
+	Volumes []*cluster.Volume
+	Claims  []*cluster.VolumeClaim
+}
+
+// Load returns a new store with the rows, in any order. An allocation without a job gets the current version of
+// its job. The error names a row that cannot be loaded.
+func Load(rows Rows) (*Store, error) {
+	if rows.Index == 0 {
+		return nil, errors.New("loading rows: their index is zero")
+	}
+	s := New()
+	t := s.Begin(rows.Index)
+	defer t.Abort()
+	t.RaiseClusterVersion(cmp.Or(rows.Version, cluster.MaxVersion))
+	l := loader{&t.rows}
+	loadAll(l, TableNodes, rows.Nodes)
+	loadAll(l, TableJobs, rows.Jobs)
+	loadAll(l, TableEvals, rows.Evals)
+	loadAll(l, TableVolumes, rows.Volumes)
+	loadAll(l, TableClaims, rows.Claims)
+	for _, n := range rows.Nodes {
+		if n.Draining() {
+			t.rows.written.changes.toggle(n.ID, true)
+		}
+	}
+	for _, a := range rows.Allocs {
+		if err := l.alloc(a); err != nil {
+			return nil, fmt.Errorf("loading allocation %s: %w", a.ID, err)
+		}
+	}
+	t.Commit()
+	return s, nil
+}
+
+// loader inserts rows with what is derived from them.
+type loader struct{ rows *rowWrites }
+
+func loadAll[T any](l loader, table string, rows []*T) {
+	for _, row := range rows {
+		l.rows.insert(table, row)
+	}
+}
+
+func (l loader) alloc(a *cluster.Allocation) error {
+	if a.Job == nil {
+		j := l.rows.state().Job(a.JobKey())
+		if j == nil {
+			return ErrJobNotFound
+		}
+		a = a.Copy()
+		a.Job = j
+	}
+	l.rows.insert(TableAllocs, a)
+	l.rows.accountUsage(nil, a)
+	l.rows.accountMark(nil, a)
+	l.rows.accountAlloc(nil, a)
+	return nil
+}

@@ -12,6 +12,7 @@ import (
 // View is one state. It never changes and is safe for concurrent use.
 type View struct {
 	index     uint64
+	rows      rows
 	nodes     map[cluster.NodeID]*cluster.Node
 	draining  []*cluster.Node
 	jobs      map[cluster.JobKey]*cluster.Job
@@ -50,7 +51,13 @@ func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*clu
 		changing: map[cluster.GroupKey][]*cluster.Allocation{}, healthy: map[cluster.GroupKey]int{},
 		marked: map[cluster.DrainID][]*cluster.Allocation{}, evals: map[cluster.JobKey][]*cluster.Evaluation{},
 	}
-	for _, n := range sorted(nodes, func(a, b *cluster.Node) int { return a.ID.Compare(b.ID) }) {
+	v.rows = rows{
+		nodes:  sorted(nodes, func(a, b *cluster.Node) int { return a.ID.Compare(b.ID) }),
+		jobs:   jobs,
+		allocs: sorted(allocs, func(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }),
+		evals:  sorted(evals, compareEvals),
+	}
+	for _, n := range v.rows.nodes {
 		v.nodes[n.ID] = n
 		if n.Draining() {
 			v.draining = append(v.draining, n)
@@ -59,10 +66,10 @@ func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*clu
 	for _, j := range jobs {
 		v.jobs[j.Key()] = j
 	}
-	for _, a := range sorted(allocs, func(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) }) {
+	for _, a := range v.rows.allocs {
 		v.add(a)
 	}
-	for _, e := range sorted(evals, compareEvals) {
+	for _, e := range v.rows.evals {
 		if e.Open() {
 			v.evals[e.JobKey()] = append(v.evals[e.JobKey()], e)
 		}
@@ -81,6 +88,26 @@ func sorted[T any](rows []*T, compare func(a, b *T) int) []*T {
 
 func compareEvals(a, b *cluster.Evaluation) int {
 	return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
+}
+
+// Nodes yields all nodes, by id.
+func (v *View) Nodes() iter.Seq[*cluster.Node] { return slices.Values(v.rows.nodes) }
+
+// Jobs yields all jobs, in the order of New.
+func (v *View) Jobs() iter.Seq[*cluster.Job] { return slices.Values(v.rows.jobs) }
+
+// Allocs yields all allocations, by id.
+func (v *View) Allocs() iter.Seq[*cluster.Allocation] { return slices.Values(v.rows.allocs) }
+
+// Evals yields all evaluations, by creation index and id.
+func (v *View) Evals() iter.Seq[*cluster.Evaluation] { return slices.Values(v.rows.evals) }
+
+// rows are the rows of a view.
+type rows struct {
+	nodes  []*cluster.Node
+	jobs   []*cluster.Job
+	allocs []*cluster.Allocation
+	evals  []*cluster.Evaluation
 }
 
 // add adds an allocation to its lists. Allocations are added in the order of their ids.
