@@ -1,10 +1,6 @@
 package timeline
 
-import (
-	"time"
-
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
-)
+import "github.com/seed-f9cf0b39/nodedrain/cluster"
 
 // Standing is the last level of a group.
 type Standing struct{ Healthy, Limit, Count int }
@@ -56,29 +52,5 @@ func (r *Recorder) Shown() []cluster.NodeID {
 	return ids
 }
 
-// Scale exports scale.
-type Scale struct{ scale }
-
-// NewScale exports newScale.
-func NewScale(end time.Duration, width int, times []time.Duration, columns int) Scale {
-	return Scale{newScale(end, width, times, columns)}
-}
-
-// The methods of scale.
-func (s Scale) X(at time.Duration) int        { return s.x(at) }
-func (s Scale) Column(at time.Duration) int   { return s.column(at) }
-func (s Scale) Ticks(gap int) []time.Duration { return s.ticks(gap) }
-
-// Breaks are the starts and ends of the breaks.
-func (s Scale) Breaks() (breaks [][2]time.Duration) {
-	for _, b := range s.breaks {
-		breaks = append(breaks, [2]time.Duration{b.from, b.to})
-	}
-	return breaks
-}
-
-// Functions with tests of their own.
-var (
-	Natural = natural
-	Rounded = rounded
-)
+// Natural exports natural.
+var Natural = natural

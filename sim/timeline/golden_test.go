@@ -15,6 +15,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
@@ -72,7 +73,7 @@ func TestText(t *testing.T) {
 	text, broken := story(t)
 	r := recorded(t, text, broken)
 	golden(t, "story.txt", textOf(t, r, timeline.TextOptions{}))
-	golden(t, "story-ascii.txt", textOf(t, r, timeline.TextOptions{ASCII: true, Columns: timeline.MinColumns}))
+	golden(t, "story-ascii.txt", textOf(t, r, timeline.TextOptions{ASCII: true, Columns: drawing.MinColumns}))
 }
 
 func TestSVG(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -88,3 +89,18 @@ func (g *group) lowest() level {
 
 // name is "job.group", without the default namespace, and without a group of the job's name.
 func (g *group) name() string { return scenario.GroupText(g.key) }
+
+// roomGlyph is the character of a group's level.
+func roomGlyph(g drawing.Glyphs, l level) rune {
+	switch {
+	case l.below():
+		return g.Below
+	case l.whole():
+		return g.Whole
+	case l.tight():
+		return g.Tight
+	case l.room() > 9:
+		return '9'
+	}
+	return rune('0' + l.room())
+}

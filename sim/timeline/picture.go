@@ -11,12 +11,12 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 )
 
 // picture is the common part of all pictures of a run.
 type picture struct {
-	run   *Recorder
-	scale scale
+	run *Recorder
 	// last is the time of the last change.
 	last time.Duration
 	// nodes and groups have lanes. hiddenNodes and hiddenGroups have none.
@@ -26,13 +26,12 @@ type picture struct {
 
 // picture chooses the lanes and the scale. width is the width of a lane. breaks is the width of a
 // break in the scale.
-func (r *Recorder) picture(width, breaks int) picture {
+func (r *Recorder) picture(width, breaks int) (picture, drawing.Scale) {
 	times := r.times()
 	p := picture{run: r, last: slices.Max(times)}
-	p.scale = newScale(r.window(p.last), width, times, breaks)
 	p.nodes, p.hiddenNodes = r.shownNodes()
 	p.groups, p.hiddenGroups = r.shownGroups()
-	return p
+	return p, drawing.NewScale(r.window(p.last), width, times, breaks)
 }
 
 // nodeNames are the names of the nodes with lanes.
@@ -73,7 +72,7 @@ func (p picture) facts() []string {
 	end := max(r.end, r.last)
 	length := scenario.DurationText(end.Round(time.Millisecond)) + " virtual"
 	if p.last < end-end/8 {
-		length += ", no change after " + rounded(p.last)
+		length += ", no change after " + drawing.Rounded(p.last)
 	}
 	facts = append(facts, length)
 	if r.options.Servers > 0 {
@@ -102,6 +101,14 @@ func (p picture) leftOutNodes() string {
 		parts = append(parts, outcomeText(counts[o], o))
 	}
 	return fmt.Sprintf("and %s: %s", counted(len(p.hiddenNodes), "more node"), strings.Join(parts, ", "))
+}
+
+// outcomeText counts nodes by outcome: "3 complete", "1 still running".
+func outcomeText(n int, o cluster.Outcome) string {
+	if o == cluster.OutcomeNone {
+		return fmt.Sprintf("%d still running", n)
+	}
+	return fmt.Sprintf("%d %s", n, o)
 }
 
 // leftOutGroups counts the groups without a lane that were below their limits.

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
@@ -59,9 +60,9 @@ func checkText(t testing.TB, r *timeline.Recorder, o timeline.TextOptions) {
 	columns := o.Columns
 	switch {
 	case columns == 0:
-		columns = timeline.DefaultColumns
-	case columns < timeline.MinColumns:
-		columns = timeline.MinColumns
+		columns = drawing.DefaultColumns
+	case columns < drawing.MinColumns:
+		columns = drawing.MinColumns
 	}
 	must.True(t, utf8.ValidString(text))
 	must.StrHasSuffix(t, "\n", text)

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
@@ -58,7 +59,7 @@ type violation struct {
 }
 
 func (v violation) title() string {
-	return fmt.Sprintf("%s at %s: %s", v.Guarantee, rounded(v.at), v.Text)
+	return fmt.Sprintf("%s at %s: %s", v.Guarantee, drawing.Rounded(v.at), v.Text)
 }
 
 // write is an entry that the picture shows.

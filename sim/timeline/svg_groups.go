@@ -3,6 +3,8 @@ package timeline
 import (
 	"fmt"
 	"time"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 )
 
 const (
@@ -17,13 +19,13 @@ func (s svgGroups) draw() {
 	if len(s.groups) == 0 {
 		return
 	}
-	s.heading("groups")
-	names := s.glyphs.distinct(s.groupNames(), (svgLeft-svgMargin-30)/svgBold)
+	s.Heading("groups")
+	names := s.Glyphs.Distinct(s.groupNames(), (drawing.Left-drawing.Margin-30)/drawing.Bold)
 	for i, g := range s.groups {
 		s.lane(i, g, names[g.name()])
 	}
 	if len(s.hiddenGroups) > 0 {
-		s.remark(s.leftOutGroups())
+		s.Remark(s.leftOutGroups())
 	}
 }
 
@@ -54,35 +56,35 @@ func (h heights) y(n int) int {
 
 // lane draws one group.
 func (s svgGroups) lane(number int, g *group, name string) {
-	base, h := s.y+groupHeight, heightsOf(g)
-	s.open(fmt.Sprintf("group-%d", number), "")
-	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, groupHeight, "")
-	for l, end := range spans(g.levels, s.scale.end) {
+	base, h := s.Y+groupHeight, heightsOf(g)
+	s.Open(fmt.Sprintf("group-%d", number), "")
+	s.Rect("panel", drawing.Left, s.Y, drawing.Right-drawing.Left, groupHeight, "")
+	for l, end := range spans(g.levels, s.Scale.End) {
 		s.level(g, l, end, base, h)
 	}
 	s.steps("count", g, base, h, func(l level) int { return l.count })
 	s.steps("limit", g, base, h, func(l level) int { return max(0, l.limit) })
 	s.steps("healthy", g, base, h, func(l level) int { return l.healthy })
 	low := g.lowest()
-	s.text("name", svgMargin, s.y+14, name)
-	s.text("small muted", svgMargin, s.y+28, "limit "+limit(low))
-	s.text("small muted right", svgLeft-svgPadding, s.y+10, fmt.Sprint(h.high))
-	s.text("small muted right", svgLeft-svgPadding, base, fmt.Sprint(h.low))
+	s.Text("name", drawing.Margin, s.Y+14, name)
+	s.Text("small muted", drawing.Margin, s.Y+28, "limit "+limit(low))
+	s.Text("small muted right", drawing.Left-drawing.Padding, s.Y+10, fmt.Sprint(h.high))
+	s.Text("small muted right", drawing.Left-drawing.Padding, base, fmt.Sprint(h.low))
 	var remarks []string
 	switch {
 	case low.below():
-		remarks = append(remarks, fmt.Sprintf("%d below at %s", -low.room(), rounded(low.at)))
+		remarks = append(remarks, fmt.Sprintf("%d below at %s", -low.room(), drawing.Rounded(low.at)))
 	case low.exists && !low.whole():
-		remarks = append(remarks, fmt.Sprintf("room for %d at %s", low.room(), rounded(low.at)))
+		remarks = append(remarks, fmt.Sprintf("room for %d at %s", low.room(), drawing.Rounded(low.at)))
 	}
-	s.after(s.y+14, fmt.Sprintf("lowest %d", low.healthy), remarks...)
-	s.close()
-	s.y += groupHeight + svgPadding*2
+	s.After(s.Y+14, fmt.Sprintf("lowest %d", low.healthy), remarks...)
+	s.Close()
+	s.Y += groupHeight + drawing.Padding*2
 }
 
 // level draws one level of a group. A level below the limit is visible even if it was short.
 func (s svgGroups) level(g *group, l level, end time.Duration, base int, h heights) {
-	class, width := "room", s.x(end)-s.x(l.at)
+	class, width := "room", s.X(end)-s.X(l.at)
 	switch {
 	case l.below():
 		class, width = "below", max(1, width)
@@ -92,33 +94,33 @@ func (s svgGroups) level(g *group, l level, end time.Duration, base int, h heigh
 	if width <= 0 || !l.exists {
 		return
 	}
-	title := fmt.Sprintf("%s: %d of %d healthy, limit %d, %s to %s", g.name(), l.healthy, l.count, max(0, l.limit), rounded(l.at), rounded(end))
+	title := fmt.Sprintf("%s: %d of %d healthy, limit %d, %s to %s", g.name(), l.healthy, l.count, max(0, l.limit), drawing.Rounded(l.at), drawing.Rounded(end))
 	if class == "below" { // up to the limit, so that it is visible even if no allocation is healthy
-		s.rect("below", s.x(l.at), base-h.y(l.limit), width, h.y(l.limit), title)
+		s.Rect("below", s.X(l.at), base-h.y(l.limit), width, h.y(l.limit), title)
 		return
 	}
 	height := max(minHeight, h.y(l.healthy))
-	s.rect(class, s.x(l.at), base-height, width, height, title)
+	s.Rect(class, s.X(l.at), base-height, width, height, title)
 }
 
 // steps draws a number of each level as a line.
 func (s svgGroups) steps(class string, g *group, base int, h heights, n func(level) int) {
-	var p points
+	var p drawing.Points
 	drawn := false
-	for l, end := range spans(g.levels, s.scale.end) {
+	for l, end := range spans(g.levels, s.Scale.End) {
 		if !l.exists {
 			drawn = false
 			continue
 		}
 		y := base - h.y(n(l))
 		if !drawn {
-			p.start(s.x(l.at), y)
+			p.Start(s.X(l.at), y)
 			drawn = true
 		}
-		p.to(s.x(l.at), y)
-		p.to(s.x(end), y)
+		p.To(s.X(l.at), y)
+		p.To(s.X(end), y)
 	}
-	if !p.empty() {
-		s.path(class, p.out.String(), "")
+	if !p.Empty() {
+		s.Path(class, p.String(), "")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 )
 
 // A node with up to tallRows allocations has tall rows with their names. A node with up to flatRows
@@ -29,11 +30,11 @@ func (s svgNodes) draw() {
 	if len(s.nodes) == 0 {
 		return
 	}
-	s.heading("drained nodes")
+	s.Heading("drained nodes")
 	if len(s.run.nodeOrder) > 1 {
 		s.allNodes()
 	}
-	labels := s.glyphs.distinct(s.nodeNames(), (svgLeft-svgMargin)/svgBold)
+	labels := s.Glyphs.Distinct(s.nodeNames(), (drawing.Left-drawing.Margin)/drawing.Bold)
 	rows := 0
 	for _, n := range s.nodes {
 		rows += len(n.rows)
@@ -42,7 +43,7 @@ func (s svgNodes) draw() {
 		s.lane(fmt.Sprintf("node-%d", i), n, labels[string(n.id)], rows > allRows)
 	}
 	if len(s.hiddenNodes) > 0 {
-		s.remark(s.leftOutNodes())
+		s.Remark(s.leftOutNodes())
 	}
 }
 
@@ -51,17 +52,17 @@ func (s svgNodes) allNodes() {
 	const height = 36
 	left := s.run.leftOnAllNodes()
 	whole := most(left)
-	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, height, "")
-	s.open("nodes", fmt.Sprintf("all drained nodes together: at most %d allocations left to go", whole))
-	for c, end := range spans(left, s.scale.end) {
-		if h := height * c.n / max(1, whole); s.x(end) > s.x(c.at) && c.n > 0 {
-			s.rect("running", s.x(c.at), s.y+height-max(1, h), s.x(end)-s.x(c.at), max(1, h), "")
+	s.Rect("panel", drawing.Left, s.Y, drawing.Right-drawing.Left, height, "")
+	s.Open("nodes", fmt.Sprintf("all drained nodes together: at most %d allocations left to go", whole))
+	for c, end := range spans(left, s.Scale.End) {
+		if h := height * c.n / max(1, whole); s.X(end) > s.X(c.at) && c.n > 0 {
+			s.Rect("running", s.X(c.at), s.Y+height-max(1, h), s.X(end)-s.X(c.at), max(1, h), "")
 		}
 	}
-	s.close()
-	s.label("name", s.y+14, fmt.Sprintf("all %d nodes", len(s.run.nodeOrder)))
-	s.text("small muted", svgMargin, s.y+28, fmt.Sprintf("%d left to go at most", whole))
-	s.y += height + svgPadding*2
+	s.Close()
+	s.Label("name", s.Y+14, fmt.Sprintf("all %d nodes", len(s.run.nodeOrder)))
+	s.Text("small muted", drawing.Margin, s.Y+28, fmt.Sprintf("%d left to go at most", whole))
+	s.Y += height + drawing.Padding*2
 }
 
 // lane draws one node. crowded means that the whole picture has too many rows.
@@ -75,11 +76,11 @@ func (s svgNodes) lane(id string, n *node, label string, crowded bool) {
 	if area {
 		height = areaHeight
 	}
-	s.open(id, "")
+	s.Open(id, "")
 	s.drainStrips(n)
-	s.y += 10
+	s.Y += 10
 	height = max(height, 24, s.description(n, label)+8)
-	s.rect("panel", svgLeft, s.y, svgRight-svgLeft, height, "")
+	s.Rect("panel", drawing.Left, s.Y, drawing.Right-drawing.Left, height, "")
 	s.notReady(n, height)
 	if area {
 		s.area(n, height)
@@ -87,34 +88,34 @@ func (s svgNodes) lane(id string, n *node, label string, crowded bool) {
 		s.gantt(id, n, rowHeight)
 	}
 	for _, d := range n.drains {
-		if d.deadline >= 0 && d.deadline <= s.scale.end {
-			s.open("", fmt.Sprintf("%s: deadline at %s", n.id, rounded(d.deadline)))
-			s.line("due", s.x(d.deadline), s.y-10, s.x(d.deadline), s.y+height)
-			s.close()
+		if d.deadline >= 0 && d.deadline <= s.Scale.End {
+			s.Open("", fmt.Sprintf("%s: deadline at %s", n.id, drawing.Rounded(d.deadline)))
+			s.Line("due", s.X(d.deadline), s.Y-10, s.X(d.deadline), s.Y+height)
+			s.Close()
 		}
 	}
-	s.close()
-	s.y += height + svgPadding*2
+	s.Close()
+	s.Y += height + drawing.Padding*2
 }
 
 // description writes the node's name and the result of its main drain. It returns the height
 // of the text.
 func (s svgNodes) description(n *node, label string) (height int) {
 	d := n.main()
-	s.text("name", svgMargin, s.y+6, label)
+	s.Text("name", drawing.Margin, s.Y+6, label)
 	plan := fmt.Sprintf("%d to go", d.initially)
 	switch {
 	case d.forced:
 		plan += ", forced"
 	case d.deadline >= 0:
-		plan += ", deadline at " + rounded(d.deadline)
+		plan += ", deadline at " + drawing.Rounded(d.deadline)
 	}
-	s.text("small muted", svgMargin, s.y+20, plan)
+	s.Text("small muted", drawing.Margin, s.Y+20, plan)
 	end := "running"
 	var remarks []string
 	if d.outcome != cluster.OutcomeNone {
 		end = string(d.outcome)
-		remarks = append(remarks, "in "+rounded(d.end-d.start))
+		remarks = append(remarks, "in "+drawing.Rounded(d.end-d.start))
 	}
 	if d.stopping > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d still stopping", d.stopping))
@@ -125,7 +126,7 @@ func (s svgNodes) description(n *node, label string) (height int) {
 	if len(n.drains) > 1 {
 		remarks = append(remarks, fmt.Sprintf("one of %d drains", len(n.drains)))
 	}
-	return s.after(s.y+6, end, remarks...)
+	return s.After(s.Y+6, end, remarks...)
 }
 
 // drainStrips draws the drains of the node, in the colours of their outcomes.
@@ -134,19 +135,19 @@ func (s svgNodes) drainStrips(n *node) {
 		end, class, text := d.end, strings.ReplaceAll(string(d.outcome), " ", ""), string(d.outcome)
 		switch d.outcome {
 		case cluster.OutcomeNone:
-			end, class, text = s.scale.end, "runson", "running"
+			end, class, text = s.Scale.End, "runson", "running"
 		case cluster.OutcomeDeadlineReached:
 			class = "deadline"
 		}
-		width := max(3, s.x(end)-s.x(d.start))
-		s.rect(class, s.x(d.start), s.y+2, width, 6,
-			fmt.Sprintf("%s: drain %s, %d to go, %s to %s: %s", n.id, d.id, d.initially, rounded(d.start), rounded(end), text))
+		width := max(3, s.X(end)-s.X(d.start))
+		s.Rect(class, s.X(d.start), s.Y+2, width, 6,
+			fmt.Sprintf("%s: drain %s, %d to go, %s to %s: %s", n.id, d.id, d.initially, drawing.Rounded(d.start), drawing.Rounded(end), text))
 	}
 }
 
 // notReady draws the times in which the node was not ready.
 func (s svgNodes) notReady(n *node, height int) {
-	for t, end := range spans(n.statuses, s.scale.end) {
+	for t, end := range spans(n.statuses, s.Scale.End) {
 		if t.status == cluster.NodeReady {
 			continue
 		}
@@ -154,8 +155,8 @@ func (s svgNodes) notReady(n *node, height int) {
 		if name == "" {
 			name = "deleted"
 		}
-		if width := s.x(end) - s.x(t.at); width > 0 {
-			s.rect("lost", s.x(t.at), s.y, width, height, fmt.Sprintf("%s: %s, %s to %s", n.id, name, rounded(t.at), rounded(end)))
+		if width := s.X(end) - s.X(t.at); width > 0 {
+			s.Rect("lost", s.X(t.at), s.Y, width, height, fmt.Sprintf("%s: %s, %s to %s", n.id, name, drawing.Rounded(t.at), drawing.Rounded(end)))
 		}
 	}
 }
@@ -167,18 +168,18 @@ func (s svgNodes) gantt(id string, n *node, height int) {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.leaves(), b.leaves()), natural(a.name, b.name))
 	})
 	for i, w := range rows {
-		y := s.y + i*height
-		s.open(fmt.Sprintf("%s-row-%d", id, i), w.lifeText())
-		for c, end := range spans(w.changes, s.scale.end) {
-			if c.phase != Gone && s.x(end) > s.x(c.at) {
-				s.rect(c.phase.String(), s.x(c.at), y+1, s.x(end)-s.x(c.at), height-2, "")
+		y := s.Y + i*height
+		s.Open(fmt.Sprintf("%s-row-%d", id, i), w.lifeText())
+		for c, end := range spans(w.changes, s.Scale.End) {
+			if c.phase != Gone && s.X(end) > s.X(c.at) {
+				s.Rect(c.phase.String(), s.X(c.at), y+1, s.X(end)-s.X(c.at), height-2, "")
 			}
 		}
 		s.replacement(w, y+height/2)
-		if from, to := s.x(w.changes[0].at), s.x(min(w.leaves(), s.scale.end)); height == tallHeight && (len([]rune(w.name))+1)*svgSmall < to-from {
-			s.text("onbar", from+4, y+11, w.name)
+		if from, to := s.X(w.changes[0].at), s.X(min(w.leaves(), s.Scale.End)); height == tallHeight && (len([]rune(w.name))+1)*drawing.Small < to-from {
+			s.Text("onbar", from+4, y+11, w.name)
 		}
-		s.close()
+		s.Close()
 	}
 }
 
@@ -204,7 +205,7 @@ func (s svgNodes) area(n *node, height int) {
 		for _, p := range order {
 			from, to := height*below/whole, height*(below+counts[x][p])/whole
 			if below += counts[x][p]; to > from {
-				s.rect(p.String(), svgLeft+x, s.y+height-to, same-x, to-from, "")
+				s.Rect(p.String(), drawing.Left+x, s.Y+height-to, same-x, to-from, "")
 			}
 		}
 		x = same
@@ -213,14 +214,14 @@ func (s svgNodes) area(n *node, height int) {
 
 // phases returns, for each column, the number of a node's allocations in each phase.
 func (s svgNodes) phases(n *node) [][PhaseCount]int {
-	changes := make([][PhaseCount]int, s.scale.width+1)
+	changes := make([][PhaseCount]int, s.Scale.Width+1)
 	for _, w := range n.rows {
-		for c, end := range spans(w.changes, s.scale.end) {
-			changes[s.scale.x(c.at)][c.phase]++
-			changes[s.scale.x(end)][c.phase]--
+		for c, end := range spans(w.changes, s.Scale.End) {
+			changes[s.Scale.X(c.at)][c.phase]++
+			changes[s.Scale.X(end)][c.phase]--
 		}
 	}
-	counts := changes[:s.scale.width]
+	counts := changes[:s.Scale.Width]
 	for x := 1; x < len(counts); x++ {
 		for p := range counts[x] {
 			counts[x][p] += counts[x-1][p]
@@ -235,10 +236,10 @@ func (s svgNodes) replacement(w *row, y int) {
 	if w.next == nil || w.next.healthy < 0 {
 		return
 	}
-	if x := s.x(w.next.healthy); left && x > s.x(gone) {
-		s.line("waiting", s.x(gone), y, x, y)
+	if x := s.X(w.next.healthy); left && x > s.X(gone) {
+		s.Line("waiting", s.X(gone), y, x, y)
 	}
-	s.circle("replaced", s.x(w.next.healthy), y, 3, "")
+	s.Circle("replaced", s.X(w.next.healthy), y, 3, "")
 }
 
 // leaves returns the time at which the row's allocation ended, or the latest possible time.
@@ -258,12 +259,12 @@ func (w *row) lifeText() string {
 		if i == 0 {
 			separator = ": "
 		}
-		fmt.Fprintf(&b, "%s%s %s", separator, c.phase, rounded(c.at))
+		fmt.Fprintf(&b, "%s%s %s", separator, c.phase, drawing.Rounded(c.at))
 	}
 	if next := w.next; next != nil {
-		fmt.Fprintf(&b, "; replaced by %s on %s at %s", next.id, next.node, rounded(next.placed))
+		fmt.Fprintf(&b, "; replaced by %s on %s at %s", next.id, next.node, drawing.Rounded(next.placed))
 		if next.healthy >= 0 {
-			fmt.Fprintf(&b, ", healthy %s", rounded(next.healthy))
+			fmt.Fprintf(&b, ", healthy %s", drawing.Rounded(next.healthy))
 		}
 	}
 	return b.String()

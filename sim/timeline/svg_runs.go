@@ -1,6 +1,10 @@
 package timeline
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
+)
 
 // svgRuns draws the rows of the whole run: leaders, faults and entries.
 type svgRuns struct{ *page }
@@ -16,21 +20,21 @@ func (s svgRuns) leader() {
 	if len(s.run.terms) == 0 {
 		return
 	}
-	s.y += 4
-	s.label("name", s.y+14, "leader")
+	s.Y += 4
+	s.Label("name", s.Y+14, "leader")
 	i := 0
-	for t, end := range spans(s.run.terms, s.scale.end) {
-		x, width := s.x(t.at), s.x(end)-s.x(t.at)
+	for t, end := range spans(s.run.terms, s.Scale.End) {
+		x, width := s.X(t.at), s.X(end)-s.X(t.at)
 		name := serverName(t.server)
-		s.open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("%s leads, %s to %s", name, rounded(t.at), rounded(end)))
-		s.rect(fmt.Sprintf("server%d", t.server%5), x, s.y, max(1, width-1), 20, "")
-		if width > (len(name)+1)*svgLetter {
-			s.text("white", x+6, s.y+14, name)
+		s.Open(fmt.Sprintf("leader-%d", i), fmt.Sprintf("%s leads, %s to %s", name, drawing.Rounded(t.at), drawing.Rounded(end)))
+		s.Rect(fmt.Sprintf("server%d", t.server%5), x, s.Y, max(1, width-1), 20, "")
+		if width > (len(name)+1)*drawing.Letter {
+			s.Text("white", x+6, s.Y+14, name)
 		}
-		s.close()
+		s.Close()
 		i++
 	}
-	s.y += 20 + svgPadding
+	s.Y += 20 + drawing.Padding
 }
 
 // faultRows draws a row for each fault that has struck.
@@ -38,7 +42,7 @@ func (s svgRuns) faultRows() {
 	if len(s.run.faults) == 0 {
 		return
 	}
-	s.heading("faults")
+	s.Heading("faults")
 	for _, name := range faultNames(s.run.faults) {
 		struck := 0
 		for i, f := range s.run.faults {
@@ -46,23 +50,23 @@ func (s svgRuns) faultRows() {
 				continue
 			}
 			struck++
-			title := fmt.Sprintf("%s at %s", f.name, rounded(f.at))
+			title := fmt.Sprintf("%s at %s", f.name, drawing.Rounded(f.at))
 			if f.until > f.at {
-				title += " to " + rounded(f.until)
+				title += " to " + drawing.Rounded(f.until)
 			}
 			if f.target != "" {
 				title += ": " + f.target
 			}
-			s.open(fmt.Sprintf("fault-%d", i), title)
-			if width := s.x(f.until) - s.x(f.at); width > 0 {
-				s.rect("lasting", s.x(f.at), s.y+5, width, 6, "")
+			s.Open(fmt.Sprintf("fault-%d", i), title)
+			if width := s.X(f.until) - s.X(f.at); width > 0 {
+				s.Rect("lasting", s.X(f.at), s.Y+5, width, 6, "")
 			}
-			s.rect("fault", s.x(f.at)-1, s.y+2, 3, 12, "")
-			s.close()
+			s.Rect("fault", s.X(f.at)-1, s.Y+2, 3, 12, "")
+			s.Close()
 		}
-		s.label("", s.y+12, name)
-		s.text("small muted", svgRight+svgPadding*2, s.y+12, fmt.Sprintf("× %d", struck))
-		s.y += 18
+		s.Label("", s.Y+12, name)
+		s.Text("small muted", drawing.Right+drawing.Padding*2, s.Y+12, fmt.Sprintf("× %d", struck))
+		s.Y += 18
 	}
 }
 
@@ -71,15 +75,15 @@ func (s svgRuns) entryRows() {
 	if len(s.run.writes)+len(s.run.requests) == 0 {
 		return
 	}
-	s.heading("raft entries")
+	s.Heading("raft entries")
 	if len(s.run.requests) > 0 {
 		s.requestRow()
 	}
 	if len(s.run.writes) == 0 {
 		return
 	}
-	s.rules = s.y
-	s.label("", s.y+15, "drainer")
+	s.rules = s.Y
+	s.Label("", s.Y+15, "drainer")
 	most, marks, ends := 1, 0, 0
 	for _, w := range s.run.writes {
 		if !w.end {
@@ -94,38 +98,38 @@ func (s svgRuns) entryRows() {
 		} else {
 			marks += w.ids
 		}
-		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, rounded(w.at), w.text))
-		s.rect(class, s.x(w.at)-1, s.y+20-height, 3, height, "")
-		s.close()
+		s.Open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, drawing.Rounded(w.at), w.text))
+		s.Rect(class, s.X(w.at)-1, s.Y+20-height, 3, height, "")
+		s.Close()
 	}
-	s.line("axis", svgLeft, s.y+20, svgRight, s.y+20)
-	s.text("small muted", svgRight+svgPadding*2, s.y+8, counted(marks, "mark"))
-	s.text("small muted", svgRight+svgPadding*2, s.y+20, counted(ends, "end"))
-	s.y += 20 + svgPadding
+	s.Line("axis", drawing.Left, s.Y+20, drawing.Right, s.Y+20)
+	s.Text("small muted", drawing.Right+drawing.Padding*2, s.Y+8, counted(marks, "mark"))
+	s.Text("small muted", drawing.Right+drawing.Padding*2, s.Y+20, counted(ends, "end"))
+	s.Y += 20 + drawing.Padding
 }
 
 // requestRow draws the requests of operators, with their texts where there is room.
 func (s svgRuns) requestRow() {
-	s.label("", s.y+12, "operator")
+	s.Label("", s.Y+12, "operator")
 	for i, w := range s.run.requests {
-		x, room := s.x(w.at), svgRight
+		x, room := s.X(w.at), drawing.Right
 		for _, next := range s.run.requests[i+1:] {
-			if s.x(next.at) > x {
-				room = s.x(next.at)
+			if s.X(next.at) > x {
+				room = s.X(next.at)
 				break
 			}
 		}
-		s.open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, rounded(w.at), w.text))
-		s.path("request", fmt.Sprintf("M%d %dh8l-4 7z", x-4, s.y+4), "")
-		alone := i == 0 || s.x(s.run.requests[i-1].at) != x
-		if i+1 < len(s.run.requests) && s.x(s.run.requests[i+1].at) == x {
+		s.Open(fmt.Sprintf("entry-%d", w.index), fmt.Sprintf("entry %d at %s: %s", w.index, drawing.Rounded(w.at), w.text))
+		s.Path("request", fmt.Sprintf("M%d %dh8l-4 7z", x-4, s.Y+4), "")
+		alone := i == 0 || s.X(s.run.requests[i-1].at) != x
+		if i+1 < len(s.run.requests) && s.X(s.run.requests[i+1].at) == x {
 			alone = false
 		}
-		if alone && x+10+len([]rune(w.text))*svgSmall < room-4 {
-			s.text("small halo", x+8, s.y+12, w.text)
+		if alone && x+10+len([]rune(w.text))*drawing.Small < room-4 {
+			s.Text("small halo", x+8, s.Y+12, w.text)
 		}
-		s.close()
+		s.Close()
 	}
-	s.text("small muted", svgRight+svgPadding*2, s.y+12, counted(len(s.run.requests), "request"))
-	s.y += 18
+	s.Text("small muted", drawing.Right+drawing.Padding*2, s.Y+12, counted(len(s.run.requests), "request"))
+	s.Y += 18
 }

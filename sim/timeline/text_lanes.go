@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 )
 
 // leaderLane writes the terms of the leaders.
@@ -15,25 +16,25 @@ func (t *text) leaderLane() {
 	if len(t.run.terms) == 0 {
 		return
 	}
-	cells := t.blank()
+	cells := t.Blank()
 	for term, end := range spans(t.run.terms, -1) {
-		from, to := t.scale.column(term.at), len(cells)
+		from, to := t.Scale.Column(term.at), len(cells)
 		if end >= 0 {
-			to = t.scale.column(end)
+			to = t.Scale.Column(end)
 		}
 		name := []rune(serverName(term.server))
 		for x := from; x < to; x++ {
-			cells[x] = t.glyphs.line
+			cells[x] = t.Glyphs.Line
 		}
 		if from > 0 {
-			cells[from] = t.glyphs.turn
+			cells[from] = t.Glyphs.Turn
 			from++
 		}
 		if to-from >= len(name) {
 			copy(cells[from:], name)
 		}
 	}
-	t.lane("leader", "", cells, "")
+	t.Lane("leader", "", cells, "")
 }
 
 // maxFaultLanes is the largest number of lanes of simultaneous faults.
@@ -44,14 +45,14 @@ func (t *text) faultLanes() {
 	t.keys = faultKeys(t.run.faults)
 	var lanes [][]rune
 	for _, f := range t.run.faults {
-		from, to := t.scale.column(f.at), t.scale.column(f.until)
+		from, to := t.Scale.Column(f.at), t.Scale.Column(f.until)
 		for i := 0; ; i++ {
 			if i == maxFaultLanes {
-				lanes[i-1][from] = t.glyphs.more
+				lanes[i-1][from] = t.Glyphs.More
 				break
 			}
 			if i == len(lanes) {
-				lanes = append(lanes, t.blank())
+				lanes = append(lanes, t.Blank())
 			}
 			if t.strike(lanes[i], from, to, t.keys[f.name]) {
 				break
@@ -60,7 +61,7 @@ func (t *text) faultLanes() {
 	}
 	label := "faults"
 	for _, cells := range lanes {
-		t.lane(label, "", cells, "")
+		t.Lane(label, "", cells, "")
 		label = ""
 	}
 }
@@ -75,7 +76,7 @@ func (t *text) strike(cells []rune, from, to int, key rune) bool {
 		return false
 	}
 	for x := from + 1; x <= to; x++ {
-		cells[x] = t.glyphs.line
+		cells[x] = t.Glyphs.Line
 	}
 	cells[from] = key
 	return true
@@ -86,7 +87,7 @@ func (t *text) nodeLanes() {
 	if len(t.nodes) == 0 {
 		return
 	}
-	t.lane("nodes", "to go", t.blank(), "took")
+	t.Lane("nodes", "to go", t.Blank(), "took")
 	for _, n := range t.nodes {
 		t.nodeLane(n)
 	}
@@ -94,39 +95,39 @@ func (t *text) nodeLanes() {
 		return
 	}
 	left := t.run.leftOnAllNodes()
-	cells := t.blank()
-	t.fillBars(cells, left, most(left), t.scale.end)
-	t.lane("all nodes", strconv.Itoa(most(left)), cells, "")
-	t.wrap("  ", t.leftOutNodes())
+	cells := t.Blank()
+	t.fillBars(cells, left, most(left), t.Scale.End)
+	t.Lane("all nodes", strconv.Itoa(most(left)), cells, "")
+	t.Wrap("  ", t.leftOutNodes())
 }
 
 func (t *text) nodeLane(n *node) {
-	cells := t.blank()
+	cells := t.Blank()
 	free := 0 // the first cell after the last drain
 	for _, d := range n.drains {
-		end := t.scale.end
+		end := t.Scale.End
 		if d.outcome != cluster.OutcomeNone {
 			end = d.end
 		}
-		during := cells[:t.scale.column(end)+1]
+		during := cells[:t.Scale.Column(end)+1]
 		kept := slices.Clone(during[:free])
 		t.fillBars(during, n.leftDuring(d), n.most(), end)
 		copy(during, kept)
 		if d.outcome != cluster.OutcomeNone {
 			t.drawnOutcomes[d.outcome] = true
-			cells[len(during)-1] = t.glyphs.end(d.outcome)
+			cells[len(during)-1] = t.Glyphs.End(d.outcome)
 			free = len(during)
 		}
 	}
-	t.lane(string(n.id), strconv.Itoa(n.main().initially), cells, took(n.main()))
+	t.Lane(string(n.id), strconv.Itoa(n.main().initially), cells, took(n.main()))
 }
 
 // fillBars draws counts as bars. The last one lasts until the end.
 func (t *text) fillBars(cells []rune, counts []count, whole int, end time.Duration) {
 	for c, end := range spans(counts, end) {
-		to := min(t.scale.column(end), len(cells)-1)
-		for x := t.scale.column(c.at); x <= to; x++ {
-			cells[x] = t.glyphs.bar(c.n, whole)
+		to := min(t.Scale.Column(end), len(cells)-1)
+		for x := t.Scale.Column(c.at); x <= to; x++ {
+			cells[x] = t.Glyphs.Bar(c.n, whole)
 		}
 	}
 }
@@ -136,23 +137,23 @@ func (t *text) groupLanes() {
 	if len(t.groups) == 0 {
 		return
 	}
-	t.lane("groups", "limit", t.blank(), "lowest")
+	t.Lane("groups", "limit", t.Blank(), "lowest")
 	for _, g := range t.groups {
 		t.groupLane(g)
 	}
 	if len(t.hiddenGroups) > 0 {
-		t.wrap("  ", t.leftOutGroups())
+		t.Wrap("  ", t.leftOutGroups())
 	}
 }
 
 // groupLane writes the least room of a group in each column.
 func (t *text) groupLane(g *group) {
-	cells := t.blank()
+	cells := t.Blank()
 	worst := make([]level, len(cells))
-	for l, end := range spans(g.levels, t.scale.end+1) {
-		for x, to := t.scale.column(l.at), t.scale.column(max(l.at, end-1)); x <= to; x++ {
+	for l, end := range spans(g.levels, t.Scale.End+1) {
+		for x, to := t.Scale.Column(l.at), t.Scale.Column(max(l.at, end-1)); x <= to; x++ {
 			if cells[x] == ' ' || l.exists && (!worst[x].exists || l.room() < worst[x].room()) {
-				worst[x], cells[x] = l, t.glyphs.room(l)
+				worst[x], cells[x] = l, roomGlyph(t.Glyphs, l)
 			}
 		}
 	}
@@ -162,7 +163,7 @@ func (t *text) groupLane(g *group) {
 		}
 		t.drawnLevels[c] = true
 	}
-	t.lane(g.name(), limit(g.lowest()), cells, strconv.Itoa(g.lowest().healthy))
+	t.Lane(g.name(), limit(g.lowest()), cells, strconv.Itoa(g.lowest().healthy))
 }
 
 // took returns the duration of a drain, or that it still runs.
@@ -170,7 +171,7 @@ func took(d *drain) string {
 	if d.outcome == cluster.OutcomeNone {
 		return "running"
 	}
-	return rounded(d.end - d.start)
+	return drawing.Rounded(d.end - d.start)
 }
 
 // limit returns the limit and the count of a level, or that its group is gone.
@@ -189,29 +190,29 @@ func (t *text) violationLane() {
 	if len(t.run.violations) == 0 {
 		return
 	}
-	cells := t.blank()
+	cells := t.Blank()
 	for _, v := range t.run.violations {
 		word := []rune(t.guarantee(v))
-		x := max(0, min(t.scale.column(v.at), len(cells)-len(word)))
+		x := max(0, min(t.Scale.Column(v.at), len(cells)-len(word)))
 		space := cells[x:min(len(cells), x+len(word))]
 		switch {
 		case strings.TrimSpace(string(space)) == "":
 			copy(space, word)
 		case len(space) > 0 && space[0] == ' ':
-			space[0] = t.glyphs.more
+			space[0] = t.Glyphs.More
 		}
 	}
-	t.lane("violations", "", cells, "")
+	t.Lane("violations", "", cells, "")
 	for i, v := range t.run.violations {
 		if i == maxViolations {
-			t.write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-maxViolations, "violation")))
+			t.Write(fmt.Sprintf("  and %s more", counted(len(t.run.violations)-maxViolations, "violation")))
 			break
 		}
-		t.wrap(fmt.Sprintf("  %s at %s: ", t.guarantee(v), rounded(v.at)), t.glyphs.clean(v.Text))
+		t.Wrap(fmt.Sprintf("  %s at %s: ", t.guarantee(v), drawing.Rounded(v.at)), t.Glyphs.Clean(v.Text))
 	}
 }
 
 // guarantee is the short name of the violated guarantee.
 func (t *text) guarantee(v violation) string {
-	return t.glyphs.fit(t.glyphs.clean(v.Guarantee), maxWord)
+	return t.Glyphs.Fit(t.Glyphs.Clean(v.Guarantee), maxWord)
 }

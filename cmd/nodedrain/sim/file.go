@@ -78,3 +78,14 @@ func (c *runCommand) rewritten(p playing, r *sim.Result) error {
 	fmt.Fprintf(c.call.Out, "%s rewritten\n", p.file)
 	return nil
 }
+
+// quoted quotes a word for a shell.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:,@%+=", r)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/swarm"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
 )
 
@@ -49,7 +50,7 @@ func run(play player) *cli.Command {
 			cli.Flag(&c.story, "v", "The same as -story."),
 			cli.Flag(&c.quiet, "q", "Draw nothing."),
 			cli.Flag(&c.ascii, "ascii", "Draw with ASCII only. This is the default if the locale (LC_ALL, LC_CTYPE, LANG) is not UTF-8."),
-			cli.Flag(&c.width, "width N", fmt.Sprintf("Width of the picture in columns, at least %d. Default: that of the terminal, or %d.", timeline.MinColumns, timeline.DefaultColumns)),
+			cli.Flag(&c.width, "width N", fmt.Sprintf("Width of the picture in columns, at least %d. Default: that of the terminal, or %d.", drawing.MinColumns, drawing.DefaultColumns)),
 			cli.Flag(&c.svg, "svg FILE", `Draw an SVG too. Requires a single scenario. "-" is standard output; the report then goes to standard error.`),
 			cli.Flag(&c.rewrite, "rewrite", "Write the result of a scenario into its file as the expected result."),
 			cli.Flag(&c.print, "print", "Print the scenario and do not play it."),
@@ -71,11 +72,11 @@ func (c *runCommand) run() error {
 	if err != nil {
 		return err
 	}
-	svg, err := c.openSVG()
+	svg, err := c.call.OpenPicture(c.svg)
 	if err != nil {
 		return err
 	}
-	defer svg.abandon()
+	defer svg.Abandon()
 	failed := 0
 	var errs []error
 	for _, p := range plays {
@@ -139,7 +140,7 @@ func (c *runCommand) plays() (plays []playing, err error) {
 
 // one plays a scenario and prints its result. It returns false if the scenario failed. The
 // error is that of a file that could not be written; it does not fail the scenario.
-func (c *runCommand) one(p playing, svg *output, alone bool) (ok bool, err error) {
+func (c *runCommand) one(p playing, svg *cli.File, alone bool) (ok bool, err error) {
 	if p.err != nil {
 		fmt.Fprintf(c.call.Out, "FAIL  %s\n%s", p.label, indented(p.err.Error()))
 		return false, nil
@@ -167,7 +168,7 @@ func (c *runCommand) one(p playing, svg *output, alone bool) (ok bool, err error
 func (c *runCommand) report(p playing, result *sim.Result, recorder *timeline.Recorder, alone bool) bool {
 	wrong := c.wrong(p, result)
 	if !c.quiet && (alone || len(wrong) > 0) {
-		ascii := c.ascii || notUnicode(c.call.Getenv)
+		ascii := c.ascii || cli.NotUnicode(c.call.Getenv)
 		_ = recorder.Text(c.call.Out, timeline.TextOptions{Columns: c.columns(), ASCII: ascii}) // c.call.Out keeps the error
 		fmt.Fprintln(c.call.Out)
 	}
@@ -224,20 +225,9 @@ func (c *runCommand) columns() int {
 	return cli.TerminalWidth(c.call.Out)
 }
 
-// openSVG opens the file of the flag -svg, or returns nil. If it is "-", which is standard output, the
-// report goes to standard error.
-func (c *runCommand) openSVG() (*output, error) {
-	if c.svg != "-" {
-		return openOutput(c.svg)
-	}
-	stdout := cli.Underlying(c.call.Out)
-	c.call.Out = c.call.Errs
-	return &output{path: "standard output", to: stdout}, nil
-}
-
 // played plays a scenario and writes the picture. The result is nil if the scenario could not be
 // played. Otherwise the error is that of the picture.
-func (c *runCommand) played(p playing, svg *output) (result *sim.Result, recorder *timeline.Recorder, err error) {
+func (c *runCommand) played(p playing, svg *cli.File) (result *sim.Result, recorder *timeline.Recorder, err error) {
 	recorder = timeline.New(timeline.Options{
 		Name: p.scenario.Name, Seed: p.scenario.Seed, Epoch: world.Epoch, Replay: p.replay, Servers: max(1, p.scenario.Cluster.Servers),
 	})
@@ -248,7 +238,7 @@ func (c *runCommand) played(p playing, svg *output) (result *sim.Result, recorde
 	}
 	recorder.Result(result)
 	if svg != nil {
-		err = svg.write(recorder.SVG)
+		err = svg.Write(recorder.SVG)
 	}
 	return result, recorder, err
 }

@@ -67,11 +67,11 @@ func (c *shrinkCommand) run() error {
 	if to == "-" {
 		to = ""
 	}
-	out, err := openOutput(to)
+	out, err := cli.OpenFile(to)
 	if err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
-	defer out.abandon()
+	defer out.Abandon()
 	ctx, cancel := context.WithTimeout(c.call.Ctx, c.timeout)
 	defer cancel()
 	began := time.Now()
@@ -94,7 +94,7 @@ func (c *shrinkCommand) run() error {
 		_, _ = c.call.Out.Write(text.Bytes()) // c.call.Out keeps the error
 		return nil
 	}
-	if err := out.write(func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }); err != nil {
+	if err := out.Write(func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }); err != nil {
 		_, _ = c.call.Out.Write(text.Bytes()) // do not lose the result
 		return err
 	}

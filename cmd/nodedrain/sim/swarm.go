@@ -184,7 +184,7 @@ func (c *swarmCommand) keepFailures(r *swarm.Report) (kept map[uint64]string, er
 	for _, failure := range r.Failures {
 		s := c.frozen(swarm.Generate(failure.Seed, failure.Size))
 		file := filepath.Join(c.keep, s.Name+scenario.Extension)
-		if err := writeFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
+		if err := cli.WriteFile(file, func(w io.Writer) error { return scenario.Print(w, s) }); err != nil {
 			return kept, fmt.Errorf("keeping seed %d: %w", failure.Seed, err)
 		}
 		kept[failure.Seed] = file

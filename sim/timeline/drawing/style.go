@@ -1,4 +1,4 @@
-package timeline
+package drawing
 
 import _ "embed"
 

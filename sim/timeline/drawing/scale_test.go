@@ -1,7 +1,6 @@
-package timeline_test
+package drawing_test
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/shoenig/test/must"
 
-	"github.com/seed-f9cf0b39/nodedrain/sim/timeline"
+	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 )
 
 // The place of a time never decreases for later times, all places are on the line, and ticks
@@ -25,8 +24,8 @@ func TestScale_keepsOrder(t *testing.T) {
 			times[i] = time.Duration(rng.Int64N(int64(end) + 1))
 		}
 		width := 1 + rng.IntN(1000)
-		s := timeline.NewScale(end, width, times, 3)
-		broken += len(s.Breaks())
+		s := drawing.NewScale(end, width, times, 3)
+		broken += len(s.Breaks)
 		probes := slices.Concat(times, []time.Duration{-1, 0, end / 3, end / 2, end, 1<<63 - 1})
 		slices.Sort(probes)
 		last := 0
@@ -41,8 +40,8 @@ func TestScale_keepsOrder(t *testing.T) {
 		must.Zero(t, ticks[0])
 		for i, at := range ticks[1:] {
 			must.GreaterEq(t, gap, s.X(at)-s.X(ticks[i]))
-			for _, b := range s.Breaks() {
-				must.False(t, b[0] < at && at < b[1], must.Sprint("a tick in a break"))
+			for _, b := range s.Breaks {
+				must.False(t, b.From < at && at < b.To, must.Sprint("a tick in a break"))
 			}
 		}
 	}
@@ -56,16 +55,16 @@ func TestScale_breaks(t *testing.T) {
 	for at := range 7 {
 		times = append(times, time.Duration(at)*10*time.Second, time.Hour+time.Duration(at)*10*time.Second)
 	}
-	s := timeline.NewScale(time.Hour+time.Minute, 100, times, 4)
-	must.SliceLen(t, 1, s.Breaks())
+	s := drawing.NewScale(time.Hour+time.Minute, 100, times, 4)
+	must.SliceLen(t, 1, s.Breaks)
 	must.Between(t, 40, s.X(time.Minute), 50)
 	must.Between(t, 48, s.X(time.Hour), 58)
 	must.Between(t, 90, s.X(time.Hour+time.Minute), 100)
 
-	unbroken := timeline.NewScale(time.Hour, 100, []time.Duration{0, 15 * time.Minute, 30 * time.Minute, 45 * time.Minute}, 4)
-	must.SliceEmpty(t, unbroken.Breaks())
-	short := timeline.NewScale(time.Minute, 100, []time.Duration{0, time.Second, time.Minute}, 4)
-	must.SliceEmpty(t, short.Breaks(), must.Sprint("a minute has no break"))
+	unbroken := drawing.NewScale(time.Hour, 100, []time.Duration{0, 15 * time.Minute, 30 * time.Minute, 45 * time.Minute}, 4)
+	must.SliceEmpty(t, unbroken.Breaks)
+	short := drawing.NewScale(time.Minute, 100, []time.Duration{0, time.Second, time.Minute}, 4)
+	must.SliceEmpty(t, short.Breaks, must.Sprint("a minute has no break"))
 }
 
 func TestRounded(t *testing.T) {
@@ -82,33 +81,6 @@ func TestRounded(t *testing.T) {
 		time.Hour + 10*time.Second:  "1h",
 		20*time.Hour + 20*time.Hour: "40h",
 	} {
-		must.Eq(t, want, timeline.Rounded(d))
-	}
-}
-
-// Names are in natural order, and the order is total and transitive.
-func TestNatural(t *testing.T) {
-	t.Parallel()
-	ordered := []string{"", "0", "1", "a", "n", "n-1", "n0", "n01", "n1", "n2", "n2a", "n10", "n10b", "n010c", "web.a", "web.b"}
-	for i, a := range ordered {
-		for j, b := range ordered {
-			must.Eq(t, cmp.Compare(i, j), timeline.Natural(a, b), must.Sprintf("%q and %q", a, b))
-		}
-	}
-	rng := rand.New(rand.NewPCG(3, 4))
-	name := func() string {
-		letters := make([]byte, rng.IntN(5))
-		for i := range letters {
-			letters[i] = "0012a-"[rng.IntN(6)]
-		}
-		return string(letters)
-	}
-	for range 100_000 {
-		a, b, c := name(), name(), name()
-		must.Eq(t, -timeline.Natural(b, a), timeline.Natural(a, b))
-		must.Eq(t, a == b, timeline.Natural(a, b) == 0)
-		if timeline.Natural(a, b) < 0 && timeline.Natural(b, c) < 0 {
-			must.Negative(t, timeline.Natural(a, c), must.Sprintf("%q %q %q", a, b, c))
-		}
+		must.Eq(t, want, drawing.Rounded(d))
 	}
 }
