@@ -132,7 +132,7 @@ func (w journalWriter) mark(a *cluster.Allocation) {
 		j.Add(journal.Event{Kind: journal.StageBegan, At: m.MarkedAt, Index: index, Stage: s})
 	}
 	if m.Class == cluster.MarkDeadline || m.Class == cluster.MarkForced {
-		j.Deadline(m.MarkedAt, index)
+		j.Deadline(m.Class, m.MarkedAt, index)
 	}
 	g := a.GroupKey()
 	r := first[journal.Running](w.rows.tables, tableJournalGroups, indexID, runningGroup(m.Drain, g))

@@ -84,8 +84,8 @@ func TestJournal(t *testing.T) {
 	w.mark(cluster.MarkFree, "a2")
 	must.Eq(t, `0 ann started the drain: deadline 1h0m0s
 1 bob changed the drain: no deadline
-2 first mark of stage consumers
-3 refused 3: below budget
+2 stage consumers began to leave
+3 the servers refused 3 writes: below budget
 default/web.g: 2 marked, lowest 1 of 2 at 6 for 0s and since 6
 `, storyOf(journalOf(w, "d1")))
 	w.place(w.snap().Job(cluster.JobKey{Namespace: "default", ID: "web"}), "n2", nil, "a4")
@@ -97,10 +97,10 @@ default/web.g: 2 marked, lowest 1 of 2 at 6 for 0s and since 6
 	w.complete("n1", cluster.OutcomeComplete, 0)
 	must.Eq(t, `0 ann started the drain: deadline 1h0m0s
 1 bob changed the drain: no deadline
-2 first mark of stage consumers
-3 refused 3: below budget
+2 stage consumers began to leave
+3 the servers refused 3 writes: below budget
 9 stage consumers has left
-10 first mark of stage system
+10 stage system began to leave
 12 stage system has left
 13 ended: complete
 default/logs.g: 1 marked, lowest 0 of 0 at 10 for 3s
@@ -117,8 +117,8 @@ func TestJournal_cancelled(t *testing.T) {
 	w.mark(cluster.MarkForced, "a1", "a2")
 	w.request(cluster.DrainUpdate{Node: "n1", UpdatedBy: "ann"})
 	must.Eq(t, `0 an operator started the drain: forced
-1 first mark of stage consumers
-1 the deadline took 2
+1 stage consumers began to leave
+1 2 allocations had to leave by force
 2 ended: cancelled by ann
 default/web.g: 2 marked, lowest 1 of 2 at 1 for 1s
 `, storyOf(journalOf(w, "d0")))
@@ -143,8 +143,8 @@ func TestJournal_belowItsVersion(t *testing.T) {
 	must.Nil(t, journalOf(w, "d1"))
 	w.write(func(txn *statestore.Txn) { txn.RaiseClusterVersion(cluster.VersionOfJournals) })
 	w.mark(cluster.MarkDeadline, "a2")
-	must.Eq(t, `0 first mark of stage consumers
-0 the deadline took 1
+	must.Eq(t, `0 stage consumers began to leave
+0 1 allocation had to leave because of the deadline
 default/web.g: 1 marked, lowest 0 of 1 at 0 for 0s and since 0
 `, storyOf(journalOf(w, "d1")))
 }

@@ -54,10 +54,10 @@ const (
 	Changed
 	// StageBegan: the drain marked the first allocation of a stage.
 	StageBegan
-	// StageEnded: no allocation of the stage that had to leave runs on the node. Allocs counts those that the
-	// drain has marked until then.
+	// StageEnded: no allocation of the stage that had to leave runs on the node.
 	StageEnded
-	// DeadlineTook: the deadline passed, or the drain was forced, and Allocs allocations were marked for it.
+	// DeadlineTook: the deadline passed, or the drain was forced, and Allocs allocations were marked for it. Why
+	// is the class of the marks.
 	DeadlineTook
 	// Refused: the servers refused marks, or the end of the drain. Why is the reason, Allocs counts the
 	// refusals, and Until is the time of the last one.
@@ -147,12 +147,12 @@ func (j *Journal) End(groups []Group, at time.Time, index uint64) {
 func (j *Journal) Running() bool { return j.EndIndex == 0 }
 
 // Deadline counts an allocation that was marked because the deadline has passed, or because the drain is forced.
-func (j *Journal) Deadline(at time.Time, index uint64) {
-	if last := len(j.Events) - 1; last >= 0 && j.Events[last].Kind == DeadlineTook {
+func (j *Journal) Deadline(c cluster.MarkClass, at time.Time, index uint64) {
+	if last := len(j.Events) - 1; last >= 0 && j.Events[last].Kind == DeadlineTook && j.Events[last].Why == c.String() {
 		j.Events[last].Allocs++
 		return
 	}
-	j.Add(Event{Kind: DeadlineTook, At: at, Index: index, Allocs: 1})
+	j.Add(Event{Kind: DeadlineTook, At: at, Index: index, Allocs: 1, Why: c.String()})
 }
 
 // Over reports whether the stage has ended.
@@ -201,29 +201,41 @@ func (e Event) Text() string {
 	case Changed:
 		return by + " changed the drain: " + strategyText(e.Strategy)
 	case StageBegan:
-		return "first mark of stage " + e.Stage.String()
+		return "stage " + e.Stage.String() + " began to leave"
 	case StageEnded:
 		return "stage " + e.Stage.String() + " has left"
 	case DeadlineTook:
-		return fmt.Sprintf("the deadline took %d", e.Allocs)
+		cause := "because of the deadline"
+		if e.Why == cluster.MarkForced.String() {
+			cause = "by force"
+		}
+		return counted(e.Allocs, "allocation") + " had to leave " + cause
 	case Refused:
-		return fmt.Sprintf("refused %d: %s", e.Allocs, e.Why)
+		return "the servers refused " + counted(e.Allocs, "write") + ": " + e.Why
 	case Ended:
 		text := "ended: " + e.Why
 		if e.By != "" {
 			text += " by " + e.By
 		}
 		if e.Allocs > 0 {
-			text += fmt.Sprintf(", %d still stopping", e.Allocs)
+			text += ", " + counted(e.Allocs, "allocation") + " still stopping"
 		}
 		return text
 	case Confirmed:
 		if e.By == "" {
-			return "nothing is unconfirmed any more"
+			return "the ends of all allocations are confirmed"
 		}
 		return by + " confirmed the drain"
 	}
 	return fmt.Sprintf("event of kind %d", e.Kind)
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func strategyText(s *cluster.DrainSpec) string {
