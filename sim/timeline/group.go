@@ -90,17 +90,10 @@ func (g *group) lowest() level {
 // name is "job.group", without the default namespace, and without a group of the job's name.
 func (g *group) name() string { return scenario.GroupText(g.key) }
 
-// roomGlyph is the character of a group's level.
-func roomGlyph(g drawing.Glyphs, l level) rune {
-	switch {
-	case l.below():
-		return g.Below
-	case l.whole():
+// glyph is the character of the level.
+func (l level) glyph(g drawing.Glyphs) rune {
+	if !l.below() && l.whole() {
 		return g.Whole
-	case l.tight():
-		return g.Tight
-	case l.room() > 9:
-		return '9'
 	}
-	return rune('0' + l.room())
+	return g.Room(l.room())
 }

@@ -153,7 +153,7 @@ func (t *text) groupLane(g *group) {
 	for l, end := range spans(g.levels, t.Scale.End+1) {
 		for x, to := t.Scale.Column(l.at), t.Scale.Column(max(l.at, end-1)); x <= to; x++ {
 			if cells[x] == ' ' || l.exists && (!worst[x].exists || l.room() < worst[x].room()) {
-				worst[x], cells[x] = l, roomGlyph(t.Glyphs, l)
+				worst[x], cells[x] = l, l.glyph(t.Glyphs)
 			}
 		}
 	}

@@ -2,35 +2,57 @@ package drain
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain/picture"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // Show is "nodedrain drain show".
 func Show() *cli.Command {
+	c := new(showCommand)
 	return &cli.Command{
 		Short: "Show what happened in a drain",
 		Description: `
   Shows a drain, running or ended, with its journal: what operators requested, when each
-  stage began and ended, what the deadline took, what the servers refused, and how the
-  drain ended. For each group of which the drain moved allocations it shows the lowest
-  number of healthy allocations, for how long, and how many the group needed. The servers
-  write the journal with the events themselves. They keep it as long as the record of the
-  drain. DRAIN is the id of the drain or a prefix of it.
+  stage began to leave and had left, how many allocations had to leave because of the
+  deadline, what the servers refused, and how the drain ended. For each group of which
+  the drain moved allocations it shows the lowest number of healthy allocations, when the
+  group first had it, for how long in all, and how many the group needed then. The
+  servers keep the journal as long as the record of the drain. DRAIN is the id of the
+  drain or a prefix of it.
 `,
+		Options: cli.Options{
+			cli.Flag(&c.timeline, "timeline", "Draw the journal too, with ASCII only if the locale (LC_ALL, LC_CTYPE, LANG) is not UTF-8."),
+			cli.Flag(&c.svg, "svg FILE", `Draw the journal as an SVG too. "-" is standard output; the report then goes to standard error.`),
+		},
 		Args: "DRAIN", Connects: true, Formats: true,
-		Run: func(c *cli.Call) error { return show(c, c.Args[0]) },
+		Run: c.run,
 	}
 }
 
-func show(c *cli.Call, prefix string) error {
-	d, err := findDrain(c, prefix)
+// showCommand is one run of "nodedrain drain show".
+type showCommand struct {
+	timeline bool
+	svg      string
+}
+
+func (s *showCommand) run(c *cli.Call) error {
+	if c.Raw() && (s.timeline || s.svg != "") {
+		return c.UsageError("-timeline and -svg exclude -json and -t")
+	}
+	d, err := findDrain(c, c.Args[0])
 	if err != nil {
 		return err
 	}
+	svg, err := c.OpenPicture(s.svg)
+	if err != nil {
+		return cli.Errorf("Error opening the SVG: %v", err)
+	}
+	defer svg.Abandon()
 	story, _, err := client.DrainStory(c.Ctx, c.API, d.ID, client.Query{})
 	switch {
 	case err != nil:
@@ -38,17 +60,37 @@ func show(c *cli.Call, prefix string) error {
 	case c.Raw():
 		return c.PrintRaw(story)
 	}
+	return s.print(c, story, svg)
+}
+
+// print prints a drain, and draws it if the flags require it.
+func (s *showCommand) print(c *cli.Call, story *wire.DrainStory, svg *cli.File) error {
 	storyFacts(story.Drain).Write(c.Out)
-	j := story.Journal
+	j, now := story.Journal, time.Now()
 	if j == nil {
-		fmt.Fprintln(c.Out, "\nThe servers have no journal of this drain: it is of a cluster version below 9")
+		fmt.Fprintln(c.Out, "\nThis drain has no journal. The servers keep journals from cluster version 9 on.")
 		return nil
 	}
 	c.SectionIfAny("Plan", foretoldTable(story.Drain, j.Plan))
+	for i, e := range j.Events {
+		if e.By != "" && cli.Author(e.By) == "" { // there is no access control, and the name is that of nobody
+			j.Events[i].Text = strings.Replace(e.Text, e.By, "an operator", 1)
+		}
+	}
 	c.SectionIfAny("Events", eventTable(j))
-	c.SectionIfAny("Groups", groupTable(j, time.Now()))
+	c.SectionIfAny("Groups", groupTable(j, now))
 	if j.GroupsOmitted > 0 {
-		fmt.Fprintf(c.Out, "and %s that fell less\n", cli.Count(j.GroupsOmitted, "group"))
+		fmt.Fprintf(c.Out, "and %s, none of them farther below its need\n", cli.Count(j.GroupsOmitted, "more group"))
+	}
+	drawn := picture.New(*story, now)
+	if s.timeline {
+		fmt.Fprintln(c.Out, "\nTimeline")
+		if err := drawn.Text(c.Out, cli.TerminalWidth(c.Out), cli.NotUnicode(c.Getenv)); err != nil {
+			return err
+		}
+	}
+	if svg != nil {
+		return svg.Write(drawn.SVG)
 	}
 	return nil
 }
@@ -99,11 +141,11 @@ func eventTable(j *wire.Journal) *cli.Table {
 	t := cli.NewTable("Time", "Event")
 	for i, e := range j.Events {
 		if j.EventsOmitted > 0 && i == j.EventsFirst {
-			t.Row("...", cli.Count(j.EventsOmitted, "event")+" omitted")
+			t.Row("...", cli.Count(j.EventsOmitted, "event")+" not kept")
 		}
 		text := e.Text
 		if !e.Until.IsZero() && e.Allocs > 1 {
-			text += ", until " + cli.Clock(e.Until)
+			text += ", the last one at " + cli.Clock(e.Until)
 		}
 		t.Row(cli.Clock(e.Time), text)
 	}
@@ -111,7 +153,7 @@ func eventTable(j *wire.Journal) *cli.Table {
 }
 
 func groupTable(j *wire.Journal, now time.Time) *cli.Table {
-	t := cli.NewTable("Group", "Moved", "Lowest Healthy", "Needed", "Since", "For")
+	t := cli.NewTable("Group", "Moved", "Lowest Healthy", "Needed", "First At", "For")
 	for _, g := range j.Groups {
 		lasted := g.LowestFor
 		if !g.LowestSince.IsZero() {
@@ -119,7 +161,7 @@ func groupTable(j *wire.Journal, now time.Time) *cli.Table {
 		}
 		needed := fmt.Sprint(max(0, g.Needed))
 		if g.Lowest < g.Needed {
-			needed += " (below)"
+			needed += fmt.Sprintf(" (%d too few)", g.Needed-g.Lowest)
 		}
 		t.Row(cli.JobName(g.Namespace, g.JobID)+"."+g.Group, fmt.Sprint(g.Marked), fmt.Sprint(g.Lowest), needed, cli.Clock(g.LowestAt), cli.Rough(lasted))
 	}

@@ -15,7 +15,7 @@ func TestShow_tables(t *testing.T) {
 	at := func(s int) wire.Time { return wire.NewTime(time.Date(2026, 1, 2, 3, 4, s, 0, time.Local)) }
 	j := &wire.Journal{
 		Events: []wire.JournalEvent{
-			{Time: at(1), Text: "ann started the drain"}, {Time: at(3), Text: "refused 2: below budget", Allocs: 2, Until: at(4)}, {Time: at(9), Text: "ended: complete"},
+			{Time: at(1), Text: "ann started the drain"}, {Time: at(3), Text: "the servers refused 2 writes: below budget", Allocs: 2, Until: at(4)}, {Time: at(9), Text: "ended: complete"},
 		},
 		EventsFirst: 1, EventsOmitted: 7,
 		Groups: []wire.JournalGroup{
@@ -25,12 +25,12 @@ func TestShow_tables(t *testing.T) {
 	}
 	must.Eq(t, `Time                 Event
 2026-01-02T03:04:01  ann started the drain
-...                  7 events omitted
-2026-01-02T03:04:03  refused 2: below budget, until 2026-01-02T03:04:04
+...                  7 events not kept
+2026-01-02T03:04:03  the servers refused 2 writes: below budget, the last one at 2026-01-02T03:04:04
 2026-01-02T03:04:09  ended: complete`, eventTable(j).String())
-	must.Eq(t, `Group        Moved  Lowest Healthy  Needed     Since                For
-web.api      2      1               2 (below)  2026-01-02T03:04:02  5s
-blue/logs.g  1      0               0          2026-01-02T03:04:06  1s`, groupTable(j, at(7).Time).String())
+	must.Eq(t, `Group        Moved  Lowest Healthy  Needed         First At             For
+web.api      2      1               2 (1 too few)  2026-01-02T03:04:02  5s
+blue/logs.g  1      0               0              2026-01-02T03:04:06  1s`, groupTable(j, at(7).Time).String())
 }
 
 // What a plan foretold is beside what happened.

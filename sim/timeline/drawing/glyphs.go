@@ -17,6 +17,8 @@ type Glyphs struct {
 	Skip rune
 	// Line continues a term or a fault, Turn separates terms.
 	Line, Turn rune
+	// Point is an event.
+	Point rune
 	// Whole shows a group without missing allocations, Tight one without room, Below one below
 	// its limit.
 	Whole, Tight, Below rune
@@ -30,7 +32,7 @@ type Glyphs struct {
 // Unicode returns the characters of a terminal with UTF-8.
 func Unicode() Glyphs {
 	return Glyphs{
-		Bars: [8]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}, None: '·', Skip: '≈', Line: '─', Turn: '┤',
+		Bars: [8]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}, None: '·', Skip: '≈', Line: '─', Turn: '┤', Point: '●',
 		Whole: '·', Tight: '─', Below: '▼', More: '+', Cut: '…', Dot: " · ",
 	}
 }
@@ -38,7 +40,7 @@ func Unicode() Glyphs {
 // ASCII returns ASCII characters.
 func ASCII() Glyphs {
 	return Glyphs{
-		Bars: [8]rune{'.', ':', '-', '=', '+', '*', '#', '@'}, None: '_', Skip: '~', Line: '-', Turn: '|',
+		Bars: [8]rune{'.', ':', '-', '=', '+', '*', '#', '@'}, None: '_', Skip: '~', Line: '-', Turn: '|', Point: 'o',
 		Whole: '.', Tight: '-', Below: '!', More: '+', Cut: '~', Dot: ", ", ascii: true,
 	}
 }
@@ -71,6 +73,19 @@ func (g Glyphs) Bar(part, whole int) rune {
 	}
 	eighths := (min(part, whole)*8 + whole - 1) / whole
 	return g.Bars[eighths-1]
+}
+
+// Room is the character of a group that has that many more healthy allocations than its limit.
+func (g Glyphs) Room(n int) rune {
+	switch {
+	case n < 0:
+		return g.Below
+	case n == 0:
+		return g.Tight
+	case n > 9:
+		return '9'
+	}
+	return rune('0' + n)
 }
 
 // Clean replaces characters that are not printable or not one column wide.
