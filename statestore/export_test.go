@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 
 	"github.com/hashicorp/go-memdb"
@@ -194,4 +195,13 @@ func (s *Store) AddMoments(first uint64, n int) {
 	for i := range uint64(n) {
 		s.history.add(moment{first + i, first + i})
 	}
+}
+
+// Journals yields the rows of journals, and JournalGroups those of the groups of running drains.
+func Journals(s *Snapshot) iter.Seq[*journal.Journal] {
+	return scan[journal.Journal](s.tables, tableJournals, indexID, nil)
+}
+
+func JournalGroups(s *Snapshot) iter.Seq[*journal.Running] {
+	return scan[journal.Running](s.tables, tableJournalGroups, indexID, nil)
 }

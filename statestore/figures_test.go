@@ -19,6 +19,7 @@ func BenchmarkFigure(b *testing.B) {
 	// Built at first use, because the largest takes minutes.
 	cluster := sync.OnceValue(func() *figureCluster { return newFigureCluster(measure.SizeOf(b)) })
 	b.Run("hook", func(b *testing.B) { figureHook(b, cluster) })
+	b.Run("journal", figureJournal)
 	b.Run("other-writes", func(b *testing.B) { figureOtherWrites(b, cluster) })
 }
 

@@ -57,21 +57,28 @@ type journals struct {
 	ended []*cluster.Drain
 }
 
-// journal returns the journal of a drain. The caller adds events to it.
+// read returns the journal of a drain, with the events that the transaction has added. The caller does not change it.
+func (w journalWriter) read(id cluster.DrainID) *journal.Journal {
+	if j := w.rows.written.journals.edited[id]; j != nil {
+		return j
+	}
+	if row := first[journal.Journal](w.rows.tables, tableJournals, indexID, lone(id)); row != nil {
+		return row
+	}
+	return &journal.Journal{Drain: id}
+}
+
+// journal returns the journal of a drain. The caller adds events to it, and the commit writes it.
 func (w journalWriter) journal(id cluster.DrainID) *journal.Journal {
 	noted := &w.rows.written.journals
 	if j := noted.edited[id]; j != nil {
 		return j
 	}
-	j := &journal.Journal{Drain: id}
-	if row := first[journal.Journal](w.rows.tables, tableJournals, indexID, lone(id)); row != nil {
-		j = row.Copy()
-	}
 	if noted.edited == nil {
 		noted.edited = make(map[cluster.DrainID]*journal.Journal)
 	}
-	noted.edited[id] = j
-	return j
+	noted.edited[id] = w.read(id).Copy()
+	return noted.edited[id]
 }
 
 // node adds the requests of operators to the journal of a node's drain.
@@ -107,9 +114,7 @@ func (w journalWriter) flush() {
 		return
 	}
 	noted := &w.rows.written.journals
-	for _, a := range noted.marked {
-		w.mark(a)
-	}
+	w.marks()
 	w.health()
 	for _, id := range slices.Sorted(maps.Keys(noted.left)) {
 		w.stages(w.rows.state().Node(id))
@@ -124,25 +129,48 @@ func (w journalWriter) flush() {
 	}
 }
 
-// mark adds a mark to the journal of its drain. Several marks of an entry make one event.
+// groupOfDrain names the row of a group in a drain.
+type groupOfDrain struct {
+	drain cluster.DrainID
+	group cluster.GroupKey
+}
+
+// marks adds the marks of the entry to the journals of their drains. They make one event for each kind, and one row
+// for each group.
+func (w journalWriter) marks() {
+	groups := make(map[groupOfDrain]*journal.Running)
+	for _, a := range w.rows.written.journals.marked {
+		m := a.DesiredTransition
+		w.mark(a)
+		k := groupOfDrain{m.Drain, a.GroupKey()}
+		if groups[k] == nil {
+			groups[k] = w.group(k, m.MarkedAt)
+		}
+		groups[k].Marked++
+	}
+	for _, r := range groups { //lint:order each writes a row of its own
+		w.rows.insert(tableJournalGroups, r)
+	}
+}
+
+// mark adds the events of a mark.
 func (w journalWriter) mark(a *cluster.Allocation) {
 	m, index := a.DesiredTransition, w.rows.written.index
-	j := w.journal(m.Drain)
-	if s := a.Stage(); !j.Began(s) {
-		j.Add(journal.Event{Kind: journal.StageBegan, At: m.MarkedAt, Index: index, Stage: s})
+	if s := a.Stage(); !w.read(m.Drain).Began(s) {
+		w.journal(m.Drain).Add(journal.Event{Kind: journal.StageBegan, At: m.MarkedAt, Index: index, Stage: s})
 	}
 	if m.Class == cluster.MarkDeadline || m.Class == cluster.MarkForced {
-		j.Deadline(m.Class, m.MarkedAt, index)
+		w.journal(m.Drain).Deadline(m.Class, m.MarkedAt, index)
 	}
-	g := a.GroupKey()
-	r := first[journal.Running](w.rows.tables, tableJournalGroups, indexID, runningGroup(m.Drain, g))
-	if r == nil {
-		healthy, needed := w.budget(g)
-		r = &journal.Running{Drain: m.Drain, Group: journal.NewGroup(g, healthy, needed, m.MarkedAt)}
+}
+
+// group returns a copy of the row of a group in a drain, or a new one.
+func (w journalWriter) group(k groupOfDrain, at time.Time) *journal.Running {
+	if r := first[journal.Running](w.rows.tables, tableJournalGroups, indexID, runningGroup(k.drain, k.group)); r != nil {
+		return new(*r)
 	}
-	c := *r
-	c.Marked++
-	w.rows.insert(tableJournalGroups, &c)
+	healthy, needed := w.budget(k.group)
+	return &journal.Running{Drain: k.drain, Group: journal.NewGroup(k.group, healthy, needed, at)}
 }
 
 // budget returns how many allocations of a group are healthy, and how many its budget requires.
@@ -182,7 +210,7 @@ func (w journalWriter) timeFor(id cluster.DrainID) time.Time {
 	if !at.IsZero() {
 		return at
 	}
-	if events := w.journal(id).Events; len(events) > 0 {
+	if events := w.read(id).Events; len(events) > 0 {
 		return events[len(events)-1].At
 	}
 	return at
@@ -193,10 +221,9 @@ func (w journalWriter) stages(n *cluster.Node) {
 	if !n.Draining() {
 		return
 	}
-	j := w.journal(n.Drain.ID)
 	for _, s := range cluster.Stages() {
-		if j.Began(s) && !j.Over(s) && !w.leaves(n.ID, s) {
-			j.Add(journal.Event{Kind: journal.StageEnded, At: w.timeFor(n.Drain.ID), Index: w.rows.written.index, Stage: s})
+		if j := w.read(n.Drain.ID); j.Began(s) && !j.Over(s) && !w.leaves(n.ID, s) {
+			w.journal(n.Drain.ID).Add(journal.Event{Kind: journal.StageEnded, At: w.timeFor(n.Drain.ID), Index: w.rows.written.index, Stage: s})
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package statestore_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shoenig/test/must"
@@ -149,17 +151,47 @@ default/web.g: 1 marked, lowest 0 of 1 at 0 for 0s and since 0
 `, storyOf(journalOf(w, "d1")))
 }
 
-// A journal wakes no reader of other tables, and moves no index.
+// A journal wakes no reader of other tables, and moves no index. It wakes the readers of its drain.
 func TestJournal_wakesNothing(t *testing.T) {
-	t.Parallel()
-	w := journaled(t)
-	w.drain("n1", "d1", cluster.DrainSpec{})
-	nodes, allocs := w.snap().TableIndex(statestore.TableNodes), w.snap().TableIndex(statestore.TableAllocs)
-	w.write(func(txn *statestore.Txn) {
-		statestore.NoteRefusals(txn, []rules.Refusal{{Node: "n1", Why: "the drain has changed"}}, w.now)
+	synctest.Test(t, func(t *testing.T) {
+		w := journaled(t)
+		w.drain("n1", "d1", cluster.DrainSpec{})
+		indexes := func(s *statestore.Snapshot) (all []uint64) {
+			for _, table := range []string{statestore.TableNodes, statestore.TableDrains, statestore.TableJobs, statestore.TableAllocs, statestore.TableEvals} {
+				all = append(all, s.TableIndex(table))
+			}
+			return all
+		}
+		before := indexes(w.snap())
+		queries := map[string]func(s *statestore.Snapshot){
+			"nodes":           func(s *statestore.Snapshot) { nodeIDs(s.Nodes()) },
+			"draining nodes":  func(s *statestore.Snapshot) { nodeIDs(s.DrainingNodes()) },
+			"records":         func(s *statestore.Snapshot) { recordIDs(s.Drains()) },
+			"a job":           func(s *statestore.Snapshot) { s.Job(cluster.JobKey{Namespace: "default", ID: "web"}) },
+			"allocations":     func(s *statestore.Snapshot) { allocIDs(s.Allocs()) },
+			"those of a node": func(s *statestore.Snapshot) { allocIDs(s.AllocsByNode("n1")) },
+			"indexes":         func(s *statestore.Snapshot) { indexes(s) },
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		blocked := make(map[string]*blocked)
+		for name, query := range queries {
+			blocked[name] = block(ctx, w, w.index, func(s *statestore.Snapshot) uint64 { query(s); return 0 })
+		}
+		story := block(ctx, w, w.index, func(s *statestore.Snapshot) uint64 {
+			_, j := s.Story("d1")
+			return j.Events[len(j.Events)-1].Index
+		})
+		w.write(func(txn *statestore.Txn) {
+			statestore.NoteRefusals(txn, []rules.Refusal{{Node: "n1", Why: "the drain has changed"}}, w.now)
+		})
+		must.False(t, story.waits())
+		must.Eq(t, before, indexes(w.snap()))
+		for name, b := range blocked {
+			must.True(t, b.waits(), must.Sprint(name))
+			must.Eq(t, 1, b.runs.Load(), must.Sprint(name))
+		}
 	})
-	must.Eq(t, nodes, w.snap().TableIndex(statestore.TableNodes))
-	must.Eq(t, allocs, w.snap().TableIndex(statestore.TableAllocs))
 }
 
 // The journal keeps what a plan foretold of the newest request. A request without a plan removes that of an

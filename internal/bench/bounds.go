@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/journal"
 	"github.com/seed-f9cf0b39/nodedrain/internal/measure"
 )
 
@@ -34,6 +35,15 @@ func bounds() []bound {
 		{"changed/history", "extra-rows", 0, "a changed allocation: rows the drainer reads for ended allocations"},
 		{"changed/cpu", ratio, 3, "a changed allocation: write and step, to the write alone"},
 		{"other-writes", ratio, 0.05, "a write that changes no count of its group: keeping the counts, to the write on bare go-memdb"},
+		{"journal/record", "bytes", journal.MaxBytes, "the journal of an ended drain with the most events, groups and the longest names"},
+		{"journal/record", "bytes-of-all", 64 << 20, "the journals of all records, with such journals"},
+		{"journal/marks", "rows", 1, "an entry of 50 marks of one group: rows of journals it writes"},
+		{"journal/marks", "bytes", 160, "an entry of 50 marks of one group: bytes of journals it writes"},
+		{"journal/stops", "rows", 0, "the stops and ends of 49 marked allocations: rows of journals"},
+		{"journal/health", "rows", 100, "100 changes of the health of a group of 1,000: rows of journals"},
+		{"journal/health", "bytes", 16 << 10, "100 changes of the health of a group of 1,000: bytes of journals"},
+		{"journal/refusals", "rows", 1, "an entry with 100 equal refusals: rows of journals it writes"},
+		{"journal/others", "rows", 0, "200 entries that do not concern a drain: rows of journals"},
 		{"idle", "writes", 0, "idle drains: writes in ten minutes"},
 		{"idle", "steps", 0, "idle drains: steps in ten minutes"},
 		{"memory/jobs", "held-ratio", 1, "memory held by the drainer, of 2 KiB a node and 100 B an allocation"},
