@@ -16,8 +16,8 @@ import (
 // journalCost is what entries write to journals: rows, and their bytes in a snapshot.
 type journalCost struct{ rows, bytes int }
 
-// count returns what writes add to journals.
-func (w *world) count(write func()) (all journalCost) {
+// countJournal returns what writes add to journals.
+func countJournal(w *world, write func()) (all journalCost) {
 	journals, groups := make(map[*journal.Journal]bool), make(map[*journal.Running]bool)
 	read := func() (cost journalCost) {
 		for j := range statestore.Journals(w.snap()) {
@@ -90,19 +90,19 @@ func figureJournal(b *testing.B) {
 		measure.Count(b, largest*cluster.MaxDrainRecords, "bytes-of-all")
 	})
 	w, ids := costlyWorld(b)
-	report("marks", w.count(func() { w.mark(cluster.MarkPaced, ids[1:costlyMarks+1]...) }))
-	report("stops", w.count(func() {
+	report("marks", countJournal(w, func() { w.mark(cluster.MarkPaced, ids[1:costlyMarks+1]...) }))
+	report("stops", countJournal(w, func() {
 		for _, id := range ids[1:costlyMarks] {
 			w.stop(id)
 			w.reportNow(cluster.ClientComplete, false, id)
 		}
 	}))
-	report("health", w.count(func() {
+	report("health", countJournal(w, func() {
 		for i := range 100 {
-			w.verdict(ids[costlyGroup-1], i%2 == 1)
+			verdict(w, ids[costlyGroup-1], i%2 == 1)
 		}
 	}))
-	report("refusals", w.count(func() {
+	report("refusals", countJournal(w, func() {
 		w.write(func(txn *statestore.Txn) {
 			var refused []rules.Refusal
 			for range 100 {
@@ -111,18 +111,18 @@ func figureJournal(b *testing.B) {
 			statestore.NoteRefusals(txn, refused, w.now)
 		})
 	}))
-	report("others", w.count(func() {
+	report("others", countJournal(w, func() {
 		other := w.job(serviceJob("other", 2))
 		w.place(other, "n2", nil, "o1", "o2")
 		for i := range 100 {
-			w.verdict("o1", i%2 == 1)
+			verdict(w, "o1", i%2 == 1)
 			w.status("n2", cluster.NodeReady)
 		}
 	}))
 }
 
 // verdict applies a report of the allocation's health.
-func (w *world) verdict(id cluster.AllocID, healthy bool) {
+func verdict(w *world, id cluster.AllocID, healthy bool) {
 	w.write(func(t *statestore.Txn) {
 		t.UpdateAllocsFromClient([]cluster.AllocReport{{
 			Alloc: id, Node: w.snap().Alloc(id).NodeID, ClientStatus: cluster.ClientRunning, Healthy: &healthy, HealthyAt: w.now, At: w.now,

@@ -38,7 +38,7 @@ func (w *world) after(d time.Duration) *world {
 }
 
 // unknown applies a plan that finds the node of an allocation away.
-func (w *world) unknown(id cluster.AllocID) {
+func unknown(w *world, id cluster.AllocID) {
 	w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: id, Unknown: true}}})
 }
 
@@ -115,15 +115,15 @@ func TestLearnedTimes(t *testing.T) {
 			w.reportNow(cluster.ClientComplete, true, "a")
 		}, 10 * second, 30 * second, 40 * second},
 		"its node is away when it starts": {func(w *world) {
-			w.unknown("a")
+			unknown(w, "a")
 			w.after(time.Hour).reportNow(cluster.ClientRunning, false, "a")
 			w.reportNow(cluster.ClientRunning, true, "a")
 		}, 0, 0, 0},
 		"its node is away when it is judged and ends": {func(w *world) {
 			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
-			w.unknown("a")
+			unknown(w, "a")
 			w.after(time.Hour).reportNow(cluster.ClientRunning, true, "a")
-			w.unknown("a")
+			unknown(w, "a")
 			w.stop("a")
 			w.after(time.Hour).reportNow(cluster.ClientComplete, true, "a")
 		}, 10 * second, 0, 0},
