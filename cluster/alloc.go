@@ -398,46 +398,45 @@ func (s *DeploymentStatus) Copy() *DeploymentStatus {
 	return &c
 }
 
-// MarkClass is the rule under which an allocation was marked. The raft entry carries it. A mark is
-// applied only if its class holds in the state in which it is applied.
-type MarkClass uint8
+// AllocReport is a client's report on one of its allocations. It is complete.
+// So a repeated report changes nothing, and the next report corrects one that arrived out
+// of order.
+type AllocReport struct {
+	Alloc AllocID
+	// Node is the client's node. A report on an allocation of another node is ignored.
+	Node              NodeID
+	ClientStatus      ClientStatus
+	ClientDescription string
+	// TaskStates are the states of all tasks, or nil: then the states of the last report stay.
+	TaskStates *TaskStates `codec:",omitempty"`
+	// VolumeHolds are the volumes that keep the allocation from ending or that it has left on its node.
+	// Nil means no report, and those of the last report stay. Without volumes it means that none is left.
+	VolumeHolds *VolumeHolds `codec:",omitempty"`
+	// DataIn is the move of data into the allocation, or nil without one. The servers set its EndedAt.
+	DataIn *DataMove `codec:",omitempty"`
+	// DataOut is [DataKept] in the report that ends an allocation whose data a replacement may take, and
+	// [DataGivenUp] when the client keeps the data no longer. Nil means no report.
+	DataOut *DataMove `codec:",omitempty"`
+	// Healthy is the verdict on the allocation's health, or nil while there is
+	// none. A verdict is not taken back, but may be followed by the other one.
+	Healthy *bool
+	// HealthyAt is when the verdict was reached, or zero.
+	HealthyAt time.Time
+	// At is the client's time of the report.
+	At time.Time
+}
 
-// The classes of marks.
-const (
-	// MarkNone is the class of an allocation that no drain has marked. It may still be marked by
-	// another party; see [DesiredTransition].
-	MarkNone MarkClass = iota
-	// MarkPaced is for a healthy service allocation before the deadline. Only this class uses
-	// room of its group's budget.
-	MarkPaced
-	// MarkFree is for a service allocation whose removal costs nothing: its health is overdue, or it
-	// was never healthy, or it has been unhealthy for the healthy deadline of its group.
-	MarkFree
-	// MarkCanary is for a canary. It shares the slots of MarkFree.
-	MarkCanary
-	// MarkGone is for an allocation whose job or group no longer exists in the
-	// job's current version.
-	MarkGone
-	// MarkStage is for system allocations and storage plugins in their turn.
-	MarkStage
-	// MarkDeadline is for the allocations that are left when the deadline has passed.
-	MarkDeadline
-	// MarkForced is for the allocations that are left when the drain is forced.
-	MarkForced
-	// MarkProceed is for a group below its budget, under the policy of that name.
-	MarkProceed
-
-	// MarkClassCount is how many classes there are, MarkNone included.
-	MarkClassCount
-)
-
-// String returns the class's name as operators and scenario files write it.
-func (c MarkClass) String() string {
-	names := [MarkClassCount]string{"none", "paced", "free", "canary", "gone", "stage", "deadline", "forced", "proceed"}
-	if c >= MarkClassCount {
-		return "unknown class"
+// NeededVersion is the lowest cluster version that has all fields of the report.
+func (r *AllocReport) NeededVersion() Version {
+	switch {
+	case r.DataIn != nil || r.DataOut != nil:
+		return VersionOfData
+	case r.VolumeHolds != nil:
+		return VersionOfVolumes
+	case r.TaskStates != nil:
+		return VersionOfDrivers
 	}
-	return names[c]
+	return MinVersion
 }
 
 // DesiredTransition is the next change that the servers intend for an allocation. The scheduler acts on

@@ -24,7 +24,7 @@ type blindNodes struct{}
 
 func (blindNodes) Step(drainer.Reading) time.Time { return time.Time{} }
 
-// silentDeadlines is a deadline notifier that wakes nobody.
+// silentDeadlines is a deadline notifier that never wakes the drainer.
 type silentDeadlines struct{ drainer.DrainDeadlineNotifier }
 
 func (silentDeadlines) NextBatch() <-chan []cluster.NodeID { return nil }
