@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain/picture"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
@@ -29,6 +30,8 @@ func Plan() *cli.Command {
 		Options: append(f.Options(),
 			cli.Heading(""),
 			cli.Flag(&f.filter, "filter EXPRESSION", "Also plan the drains of the nodes that match, as in \"nodedrain node status -filter\"."),
+			cli.Flag(&f.timeline, "timeline", "Draw the plan too, with ASCII only if the locale (LC_ALL, LC_CTYPE, LANG) is not UTF-8."),
+			cli.Flag(&f.svg, "svg FILE", `Draw the plan as an SVG too. "-" is standard output; the report then goes to standard error.`),
 			cli.Flag(&f.oneByOne, "one-by-one", "Begin the drain of a node when the one before it has ended. Without it all begin at once."),
 		),
 	}
@@ -39,6 +42,8 @@ type planFlags struct {
 	Strategy
 	filter   string
 	oneByOne bool
+	timeline bool
+	svg      string
 }
 
 func (f *planFlags) run(c *cli.Call) error {
@@ -47,6 +52,8 @@ func (f *planFlags) run(c *cli.Call) error {
 		return c.UsageError("A NODE or -filter is required")
 	case f.Conflict() != "":
 		return c.UsageError(f.Conflict())
+	case c.Raw() && (f.timeline || f.svg != ""):
+		return c.UsageError("-timeline and -svg exclude -json and -t")
 	}
 	limit, err := f.Limit()
 	if err != nil {
@@ -62,11 +69,16 @@ func (f *planFlags) run(c *cli.Call) error {
 		}
 		request.Nodes = append(request.Nodes, node.ID)
 	}
-	return showPlan(c, request)
+	return f.show(c, request)
 }
 
-// showPlan requests a plan and prints it.
-func showPlan(c *cli.Call, request drainplan.Request) error {
+// show requests a plan, prints it, and draws it if the flags require it.
+func (f *planFlags) show(c *cli.Call, request drainplan.Request) error {
+	svg, err := c.OpenPicture(f.svg)
+	if err != nil {
+		return cli.Errorf("Error opening the SVG: %v", err)
+	}
+	defer svg.Abandon()
 	plan, _, err := client.PlanDrains(c.Ctx, c.API, request)
 	switch {
 	case err != nil:
@@ -75,6 +87,16 @@ func showPlan(c *cli.Call, request drainplan.Request) error {
 		return c.PrintRaw(plan)
 	}
 	PrintPlan(c, plan, request)
+	drawn := picture.OfPlan(plan, request.DrainSpec.Deadline)
+	if f.timeline {
+		fmt.Fprintln(c.Out, "\nTimeline")
+		if err := drawn.Text(c.Out, cli.TerminalWidth(c.Out), cli.NotUnicode(c.Getenv)); err != nil {
+			return err
+		}
+	}
+	if svg != nil {
+		return svg.Write(drawn.SVG)
+	}
 	return nil
 }
 

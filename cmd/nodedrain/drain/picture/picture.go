@@ -10,18 +10,25 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 )
 
-// Picture is a drain with its journal, ready to be drawn. Make it with [New].
+// Picture is a drain with its journal, or a plan of drains, ready to be drawn. Make it with [New] or [OfPlan].
 type Picture struct {
-	drain   *wire.Drain
-	journal *wire.Journal
-	// end is the end of the drain, or now if it runs.
-	end    time.Duration
-	rows   []row
-	groups []group
-	hidden int // groups that are not drawn
+	// title names what is drawn, state is how it ended, and facts are short facts about it.
+	title, state string
+	facts        []string
+	outcome      cluster.Outcome
+	// heading is the heading of the rows.
+	heading string
+	// end is the end of the drain, or now if it runs. deadline is that of the drain, or zero.
+	end, deadline time.Duration
+	rows          []row
+	groups        []group
+	hidden        int // groups that are not drawn
+	// omitted describes the events that are missing, or is empty.
+	omitted string
 }
 
 // row shows the events of one kind, or one stage.
@@ -80,42 +87,102 @@ const maxGroups = 32
 
 // New returns the picture of a drain with a journal.
 func New(story wire.DrainStory, now time.Time) *Picture {
-	p := &Picture{drain: story.Drain, journal: story.Journal}
-	p.end = max(0, p.since(story.Drain.EndedAt))
-	if story.Drain.EndedAt.IsZero() {
-		p.end = max(0, now.Sub(story.Drain.Strategy.StartedAt.Time))
+	d, j := story.Drain, story.Journal
+	since := func(t wire.Time) time.Duration { return t.Sub(d.Strategy.StartedAt.Time) } // clocks of leaders differ: it may be negative
+	p := &Picture{
+		title: "drain of " + cmp.Or(d.NodeName, d.NodeID), state: cmp.Or(d.Outcome, "running"), outcome: cluster.Outcome(d.Outcome),
+		facts: []string{"id " + d.ID, "started " + cli.Clock(d.Strategy.StartedAt)}, heading: "events",
+		hidden: j.GroupsOmitted,
 	}
-	p.addRows()
-	for _, g := range p.journal.Groups {
-		lane := group{JournalGroup: g, name: cli.JobName(g.Namespace, g.JobID) + "." + g.Group, at: p.since(g.LowestAt)}
-		lane.until = lane.at + g.LowestFor
+	if d.EndedAt.IsZero() {
+		p.end = max(0, now.Sub(d.Strategy.StartedAt.Time))
+		p.facts = append(p.facts, "running for "+drawing.Rounded(p.end))
+	} else {
+		p.end = max(0, since(d.EndedAt))
+		p.facts = append(p.facts, "took "+drawing.Rounded(p.end))
+	}
+	if !d.Strategy.ForceDeadline.IsZero() {
+		p.deadline = since(d.Strategy.ForceDeadline)
+	}
+	if j.EventsOmitted > 0 {
+		p.omitted = cli.Count(j.EventsOmitted, "event") + " not kept: a journal has the first and the latest ones"
+	}
+	p.addRows(j, since)
+	for _, g := range j.Groups {
+		at := since(g.LowestAt)
+		until := at + g.LowestFor
 		if !g.LowestSince.IsZero() {
-			lane.until += max(0, now.Sub(g.LowestSince.Time))
+			until += max(0, now.Sub(g.LowestSince.Time))
 		}
-		p.groups = append(p.groups, lane)
+		p.addGroup(g, at, until)
 	}
-	if p.hidden = max(0, len(p.groups)-maxGroups); p.hidden > 0 {
-		slices.SortStableFunc(p.groups, func(a, b group) int { return cmp.Compare(a.room(), b.room()) })
-		p.groups = p.groups[:maxGroups]
-	}
-	p.hidden += p.journal.GroupsOmitted
+	p.keepLowest()
 	return p
 }
 
-// since is the time from the start of the drain. Clocks of leaders differ, so it may be negative.
-func (p *Picture) since(t wire.Time) time.Duration { return t.Sub(p.drain.Strategy.StartedAt.Time) }
+// OfPlan returns the picture of a plan. Deadline is that of the drains, or zero or less.
+func OfPlan(plan *drainplan.Answer, deadline time.Duration) *Picture {
+	p := &Picture{title: "plan of drains", state: "all drains end", outcome: cluster.OutcomeComplete, heading: "drains", deadline: deadline}
+	if len(plan.Nodes) == 1 {
+		p.title = "plan of the drain of " + plan.Nodes[0].Name
+	}
+	p.facts = append(p.facts, cli.Count(plan.Allocs, "allocation")+" leave", cli.Count(plan.Plays, "play"))
+	if plan.Took > 0 {
+		p.facts = append(p.facts, "takes "+drawing.Rounded(plan.Took))
+	}
+	for _, n := range plan.Nodes {
+		p.end = max(p.end, n.Began+n.Took)
+	}
+	for _, g := range plan.Groups {
+		p.end = max(p.end, g.LowestAt+g.LowestFor)
+	}
+	for _, n := range plan.Nodes {
+		m := mark{at: n.Began, until: n.Began + n.Took, text: fmt.Sprintf("%s: %d leave, %d taken", n.Outcome, n.Allocs, n.Taken)}
+		r := row{name: n.Name, class: outcomeClass(n.Outcome), took: drawing.Rounded(n.Took)}
+		if n.Outcome == "" {
+			p.state, p.outcome = "not all drains end", cluster.OutcomeNone
+			m.until, m.open, m.text, r.took = p.end, true, fmt.Sprintf("never ends: %d wait", len(n.Waits)), "never"
+		}
+		r.marks = []mark{m}
+		p.rows = append(p.rows, r)
+	}
+	for _, g := range plan.Groups {
+		if g.Type != string(cluster.JobService) {
+			continue
+		}
+		p.addGroup(wire.JournalGroup{
+			Namespace: g.Namespace, JobID: g.JobID, Group: g.Group, Marked: g.Moves, Lowest: g.Lowest, Needed: min(g.Needed, g.Healthy),
+		}, g.LowestAt, g.LowestAt+g.LowestFor)
+	}
+	p.keepLowest()
+	return p
+}
+
+// addGroup adds the lane of a group that is lowest in that time.
+func (p *Picture) addGroup(g wire.JournalGroup, at, until time.Duration) {
+	p.groups = append(p.groups, group{JournalGroup: g, name: cli.JobName(g.Namespace, g.JobID) + "." + g.Group, at: at, until: until})
+}
+
+// keepLowest leaves out the groups that have too many others below them.
+func (p *Picture) keepLowest() {
+	if more := len(p.groups) - maxGroups; more > 0 {
+		slices.SortStableFunc(p.groups, func(a, b group) int { return cmp.Compare(a.room(), b.room()) })
+		p.groups = p.groups[:maxGroups]
+		p.hidden += more
+	}
+}
 
 // addRows makes the rows from the events.
-func (p *Picture) addRows() {
+func (p *Picture) addRows(j *wire.Journal, since func(wire.Time) time.Duration) {
 	requests := row{name: "requests", class: "request"}
 	deadline, refused := row{name: "deadline", class: "deadline"}, row{name: "refusals", class: "fault"}
-	end, confirmed := row{name: "end", class: outcomeClass(p.drain.Outcome)}, row{name: "confirmed", class: "complete"}
+	end, confirmed := row{name: "end", class: outcomeClass(string(p.outcome))}, row{name: "confirmed", class: "complete"}
 	stages := make(map[string]*row)
 	took, refusals := 0, 0
-	for _, e := range p.journal.Events {
-		m := mark{at: p.since(e.Time), until: p.since(e.Time), text: e.Text}
+	for _, e := range j.Events {
+		m := mark{at: since(e.Time), until: since(e.Time), text: e.Text}
 		if !e.Until.IsZero() {
-			m.until = max(m.at, p.since(e.Until))
+			m.until = max(m.at, since(e.Until))
 		}
 		switch e.Kind {
 		case "requested", "changed":
@@ -163,29 +230,6 @@ func (p *Picture) scale(width, breaks int) drawing.Scale {
 		times = append(times, g.at, g.until)
 	}
 	return drawing.NewScale(slices.Max(times), width, times, breaks)
-}
-
-// title is the name of the drain.
-func (p *Picture) title() string { return "drain of " + cmp.Or(p.drain.NodeName, p.drain.NodeID) }
-
-// state is the outcome of the drain, or that it runs.
-func (p *Picture) state() string { return cmp.Or(p.drain.Outcome, "running") }
-
-// facts are short facts about the drain.
-func (p *Picture) facts() []string {
-	facts := []string{"id " + p.drain.ID, "started " + cli.Clock(p.drain.Strategy.StartedAt)}
-	if p.drain.EndedAt.IsZero() {
-		return append(facts, "running for "+drawing.Rounded(p.end))
-	}
-	return append(facts, "took "+drawing.Rounded(p.end))
-}
-
-// omitted describes the events that are missing, or is empty.
-func (p *Picture) omitted() string {
-	if p.journal.EventsOmitted == 0 {
-		return ""
-	}
-	return cli.Count(p.journal.EventsOmitted, "event") + " not kept: a journal has the first and the latest ones"
 }
 
 // leftOut describes the groups that are missing.

@@ -18,20 +18,20 @@ func (p *Picture) SVG(w io.Writer) error {
 	page := drawing.NewPage(p.scale(drawing.Right-drawing.Left, drawing.Break))
 	s := svg{&page, p}
 	frame := drawing.Frame{Page: &page}
-	frame.Head(p.title(), p.state(), outcomeClass(p.drain.Outcome), p.facts(), "")
+	frame.Head(p.title, p.state, outcomeClass(string(p.outcome)), p.facts, "")
 	s.legend(frame.Legend())
 	frame.Axis()
-	s.Heading("events")
+	s.Heading(p.heading)
 	for i, r := range p.rows {
 		s.row(i, r)
 	}
-	if omitted := p.omitted(); omitted != "" {
-		s.Remark(omitted)
+	if p.omitted != "" {
+		s.Remark(p.omitted)
 	}
 	s.groupLanes()
 	s.Bottom = s.Y
 	s.Y += drawing.Margin
-	_, err := io.WriteString(w, frame.Document(p.title()+": "+p.state(), s.behind(frame.Behind()), new(drawing.Canvas)))
+	_, err := io.WriteString(w, frame.Document(p.title+": "+p.state, s.behind(frame.Behind()), new(drawing.Canvas)))
 	return err
 }
 
@@ -67,11 +67,10 @@ func (s svg) legend(l *drawing.Legend) {
 
 // deadline is the time of the deadline, or zero if there is none in the picture.
 func (s svg) deadline() time.Duration {
-	at := s.of.since(s.of.drain.Strategy.ForceDeadline)
-	if s.of.drain.Strategy.ForceDeadline.IsZero() || at <= 0 || at > s.Scale.End {
-		return 0
+	if at := s.of.deadline; at > 0 && at <= s.Scale.End {
+		return at
 	}
-	return at
+	return 0
 }
 
 // request draws the mark of a request.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/sim/timeline/drawing"
 )
 
@@ -42,12 +41,12 @@ func (t *text) draw() {
 	}
 	t.Divide(names)
 	t.Axis()
-	t.Lane("events", "count", t.Blank(), "took")
+	t.Lane(t.heading, "count", t.Blank(), "took")
 	for _, r := range t.rows {
 		t.row(r)
 	}
-	if omitted := t.omitted(); omitted != "" {
-		t.Wrap("  ", omitted)
+	if t.omitted != "" {
+		t.Wrap("  ", t.omitted)
 	}
 	t.groupLanes()
 }
@@ -62,7 +61,7 @@ func (t *text) row(r row) {
 		}
 		switch {
 		case r.name == "end":
-			cells[to] = t.Glyphs.End(cluster.Outcome(t.drain.Outcome))
+			cells[to] = t.Glyphs.End(t.outcome)
 		case from < to && m.open:
 			cells[to] = t.Glyphs.Line
 		case from < to:
