@@ -25,8 +25,8 @@ func (c *calls) claim(f *ref) bool {
 			f.fail(r.v, err, nil, storage.ClassOf(err) == storage.Refused && !f.Leaving)
 		default:
 			f.claimed = &got
-			if r.plugin == "" || len(r.stages) == 0 && !slices.ContainsFunc(r.refs, func(f *ref) bool { return f.Phase.mounted() }) {
-				r.plugin, r.externalID = got.Plugin, got.ExternalID
+			if r.plugin == "" || r.off() {
+				r.identify(&got)
 			}
 			f.next(f.needs)
 			if f.Phase == Claiming || f.Adopted {

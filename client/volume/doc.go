@@ -15,7 +15,9 @@
 //	release     the servers take the claim back, and a controller unpublishes the volume
 //
 // Each volume has at most one call in flight. A call is retried with backoff until it succeeds.
-// While a stage exists, an allocation with different mount options is refused. A failure does not
+// While a stage exists, an allocation with different mount options is refused. While something of a
+// volume is on the node, a claim that names another external id or plugin waits, or is refused if an
+// allocation keeps the mount. A failure does not
 // change the order: a usage is not unstaged while it is published, and not released while it is
 // staged. For a plugin without the capability to stage, the stage and unstage calls are skipped. A
 // call that a plugin does not implement is not retried before the plugin restarts. While a plugin
