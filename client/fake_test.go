@@ -209,7 +209,7 @@ type script struct {
 	inspectRuns  bool
 	inspectBare  bool
 	// hangsAt is the call that takes no effect and gets no answer, in each process of the driver or in
-	// one.
+	// one. "every" is each call except StartTask.
 	hangsAt   string
 	hangsOnce bool
 }
@@ -561,7 +561,8 @@ const callLimit = 30 * time.Second
 func (s *shell) hangs(ref client.TaskRef, call string, limit time.Duration, reply func(error)) bool {
 	n := s.node
 	n.calls[call]++
-	if n.scripts[ref.Task].hangsAt != call || !n.driver.runs(ref.Generation) {
+	at := n.scripts[ref.Task].hangsAt
+	if at != call && (at != "every" || call == "StartTask") || !n.driver.runs(ref.Generation) {
 		return false
 	}
 	if s.effect() {

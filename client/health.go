@@ -35,6 +35,11 @@ func (a *allocRunner) judgeHealth() {
 	}
 	if !*a.rec.Healthy {
 		a.checks.blame(before == nil)
+		for _, t := range a.tasks {
+			if t.start.silent(facts.Deadline) {
+				t.event("Alloc Unhealthy", "The driver has not answered for "+facts.Deadline.String()+" whether the task runs")
+			}
+		}
 	}
 	a.touch()
 	a.report.noteUrgent()
@@ -62,8 +67,10 @@ func (a *allocRunner) healthFacts() verdict.Facts {
 			f.Since = max(f.Since, t.rec.DeadSince)
 		case t.oneShot() || t.rec.Phase != PhaseRunning || t.restarting() && unlists(a.group):
 			f.Tasks = verdict.Down
+		case t.start.silent(f.Deadline):
+			f.Tasks = verdict.Down
 		default:
-			f.Since = max(f.Since, t.rec.RunningSince)
+			f.Since = max(f.Since, t.rec.RunningSince, t.start.answeredAt)
 			if !t.start.confirmedRunning {
 				f.Tasks = min(f.Tasks, verdict.Unsure)
 			}
@@ -74,6 +81,11 @@ func (a *allocRunner) healthFacts() verdict.Facts {
 		f.Tasks, f.Since = min(f.Tasks, status), max(f.Since, since)
 	}
 	return f
+}
+
+// silent reports whether the driver, although it was restarted, has not answered for a time whether the task runs.
+func (s *taskStart) silent(limit time.Duration) bool {
+	return s.silentSince != 0 && s.t.core().reached(later(s.silentSince, limit))
 }
 
 // unlists reports whether an unhealthy allocation of the group loses a service: the service has checks that decide.

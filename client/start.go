@@ -38,6 +38,9 @@ type taskStart struct {
 	// the checks without an answer.
 	confirmAt time.Duration
 	confirms  int
+	// silentSince is when the core restarted the driver because it did not answer calls about the task, or zero.
+	// The end of the silence is an answer about the task, at answeredAt.
+	silentSince, answeredAt time.Duration
 
 	ending ending
 
@@ -227,6 +230,10 @@ func (s *taskStart) recovered(generation Generation, err error) {
 func (s *taskStart) abandonSilent(generation Generation, class driver.Class, failures int) {
 	if class == driver.Deadline && failures%maxSilence == 0 {
 		s.t.core().options.Logger.Warn("a driver does not answer; the client restarts it", "driver", s.t.task.Driver, "alloc", s.t.alloc.id(), "task", s.t.task.Name)
+		if s.silentSince == 0 {
+			s.silentSince = max(1, s.t.core().now.Boot) // zero means no silence
+			s.t.event("Driver Failure", fmt.Sprintf("The driver did not answer %d calls about the task, and the client restarts the driver", maxSilence))
+		}
 		s.t.core().options.Shell.Abandon(s.driverPlugin(), generation)
 	}
 }
@@ -249,8 +256,11 @@ func (s *taskStart) gone() {
 }
 
 // InspectInterval is the time between two calls of Inspect for a running task. Its driver may never answer
-// the call of Wait.
-const InspectInterval = 5 * time.Minute
+// the call of Wait. After a call of Inspect without an answer the next one comes after inspectRetry.
+const (
+	InspectInterval = 5 * time.Minute
+	inspectRetry    = time.Minute
+)
 
 // confirmAfter lets the core check after a time whether the task runs.
 func (s *taskStart) confirmAfter(d time.Duration) {
@@ -260,26 +270,50 @@ func (s *taskStart) confirmAfter(d time.Duration) {
 
 // confirm checks with the driver whether the task runs: after it has taken the task over, and then from time
 // to time. The task may have ended while no client was running, the health verdict may come before the
-// answer of Wait, and this answer may never come.
+// answer of Wait, and this answer may never come. A driver that answers no check is restarted. If this
+// does not help, the checks are rare: a restart interrupts the starts of other tasks.
 func (s *taskStart) confirm() {
 	generation := s.heldBy
 	s.t.core().options.Shell.Inspect(s.t.ref(), replyPair(s, func(status driver.Status, err error) {
 		switch class := driver.ClassOf(err); {
 		case s.heldBy != generation:
 		case err == nil && status.State == driver.TaskRunning:
-			s.confirmedRunning, s.confirms, s.ending.overdue = true, 0, false
+			s.hasAnswered()
+			s.confirmedRunning, s.ending.overdue = true, false
 			s.confirmAfter(InspectInterval)
 			s.t.alloc.mounts.confirm()
 		case err == nil && status.State == driver.TaskExited, err != nil && class == driver.NotFound:
-			s.confirms = 0
+			s.hasAnswered()
 			s.ending.found(status.Exit)
-		case err != nil && class != driver.Gone && !s.confirmedRunning:
-			o := s.t.core().options
+		case class == driver.Deadline, err != nil && class != driver.Gone && !s.confirmedRunning:
 			s.confirms++
-			s.confirmAfter(backoff(s.confirms, o.MinRetry, o.MaxRetry))
+			s.confirmAfter(s.nextCheck())
 			s.abandonSilent(generation, class, s.confirms)
 		default:
+			if class != driver.Gone {
+				s.hasAnswered()
+			}
 			s.confirmAfter(InspectInterval)
 		}
 	}))
+}
+
+// nextCheck is the wait after a check without a result.
+func (s *taskStart) nextCheck() time.Duration {
+	switch o := s.t.core().options; {
+	case s.silentSince != 0:
+		return InspectInterval
+	case s.confirmedRunning:
+		return inspectRetry
+	default:
+		return backoff(s.confirms, o.MinRetry, o.MaxRetry)
+	}
+}
+
+// hasAnswered ends a silence of the driver.
+func (s *taskStart) hasAnswered() {
+	if s.silentSince != 0 {
+		s.silentSince, s.answeredAt = 0, s.t.core().now.Boot
+	}
+	s.confirms = 0
 }

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -122,4 +123,24 @@ func (r *runner) leave(alloc cluster.AllocID) (changed bool) {
 		}
 	}
 	return changed
+}
+
+// differs returns how the claim of a reference names another volume than the one that is on the
+// node, or nil. The volume was registered again, with force, while it was mounted for others. The
+// reference waits until nothing of that volume is left there.
+func (f *ref) differs(r *runner) error {
+	c := f.claimed
+	if c == nil || f.Phase == Published || c.Plugin == r.plugin && c.ExternalID == r.externalID {
+		return nil
+	}
+	return fmt.Errorf("the external id %q of the storage plugin %q is still on the node, and the claim is for %q of %q", r.externalID, r.plugin, c.ExternalID, c.Plugin)
+}
+
+// blocked returns the result of differs if the wait has no end: an allocation that stays has the other
+// volume mounted.
+func (f *ref) blocked(r *runner) error {
+	if slices.ContainsFunc(r.refs, func(o *ref) bool { return o.Phase.mounted() && !o.Leaving }) {
+		return f.differs(r)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -110,7 +109,7 @@ func (r *runner) stageOf(u storage.Usage) *stage {
 // without a claim does not count: the servers may grant its claim only after this usage ends.
 func (r *runner) needed(u storage.Usage) bool {
 	return slices.ContainsFunc(r.refs, func(f *ref) bool {
-		return f.Usage == u && (f.Phase.mounted() || f.Phase == Held && !f.Leaving && !r.stageOf(u).excludes(f) && r.differs(f) == nil)
+		return f.Usage == u && (f.Phase.mounted() || f.Phase == Held && !f.Leaving && !r.stageOf(u).excludes(f) && f.differs(r) == nil)
 	})
 }
 
@@ -118,26 +117,6 @@ func (r *runner) needed(u storage.Usage) bool {
 // mount options differ. The stage may be nil.
 func (s *stage) excludes(f *ref) bool {
 	return s != nil && !s.Open && !s.Skipped && f.Phase == Held && f.claimed != nil && !s.Options.Equal(f.options())
-}
-
-// differs returns how the claim of a reference names another volume than the one that is on the
-// node, or nil. The volume was registered again, with force, while it was mounted for others. The
-// reference waits until nothing of that volume is left there.
-func (r *runner) differs(f *ref) error {
-	c := f.claimed
-	if c == nil || f.Phase == Published || c.Plugin == r.plugin && c.ExternalID == r.externalID {
-		return nil
-	}
-	return fmt.Errorf("the external id %q of the storage plugin %q is still on the node, and the claim is for %q of %q", r.externalID, r.plugin, c.ExternalID, c.Plugin)
-}
-
-// blocked returns the result of differs if the wait has no end: an allocation that stays has the other
-// volume mounted.
-func (r *runner) blocked(f *ref) error {
-	if slices.ContainsFunc(r.refs, func(o *ref) bool { return o.Phase.mounted() && !o.Leaving }) {
-		return r.differs(f)
-	}
-	return nil
 }
 
 // off reports whether nothing of the volume is on the node.
@@ -205,14 +184,6 @@ func (r *runner) settle() {
 			r.enterStage(s, Unstaging)
 		}
 	}
-	r.removeSkipped()
-	if i := slices.IndexFunc(r.refs, func(f *ref) bool { return f.Phase == Held && f.claimed != nil }); i >= 0 && r.off() {
-		r.identify(r.refs[i].claimed)
-	}
-}
-
-// removeSkipped removes the stages that need no call to end.
-func (r *runner) removeSkipped() {
 	r.stages = slices.DeleteFunc(r.stages, func(s *stage) bool {
 		skipped := s.Phase == Unstaging && (s.Skipped || r.up() && !r.v.plugins[r.plugin].Stages)
 		if skipped {
@@ -220,6 +191,9 @@ func (r *runner) removeSkipped() {
 		}
 		return skipped
 	})
+	if i := slices.IndexFunc(r.refs, func(f *ref) bool { return f.Phase == Held && f.claimed != nil }); i >= 0 && r.off() {
+		r.identify(r.refs[i].claimed)
+	}
 }
 
 // releasable reports whether the claim of an unpublished reference may be released: the usage is
@@ -228,7 +202,7 @@ func (r *runner) removeSkipped() {
 // not write its last record.
 func (r *runner) releasable(f *ref) bool {
 	return r.stageOf(f.Usage) == nil || slices.ContainsFunc(r.refs, func(o *ref) bool {
-		return o.Usage == f.Usage && !o.Leaving && (o.claimed != nil || o.Phase == Published) && !r.stageOf(f.Usage).excludes(o) && r.differs(o) == nil
+		return o.Usage == f.Usage && !o.Leaving && (o.claimed != nil || o.Phase == Published) && !r.stageOf(f.Usage).excludes(o) && o.differs(r) == nil
 	})
 }
 
@@ -260,7 +234,7 @@ func (r *runner) mount(f *ref) bool {
 		return false
 	case f.claimed == nil:
 		return r.durable(&f.attempt) && r.calls.claim(f)
-	case !r.up() || r.v.plugins[r.plugin].leaving || r.differs(f) != nil:
+	case !r.up() || r.v.plugins[r.plugin].leaving || f.differs(r) != nil:
 		return false
 	}
 	s := r.stageOf(f.Usage)

@@ -100,7 +100,7 @@ func (r *runner) judge(f *ref, s *Status) {
 	if f.Leaving || s.Failed != nil {
 		return
 	}
-	blocked, stage := r.blocked(f), r.stageOf(f.Usage)
+	blocked, stage := f.blocked(r), r.stageOf(f.Usage)
 	switch {
 	case blocked != nil:
 		s.Failed = fmt.Errorf("volume %s: %w", r.key, blocked)
@@ -183,8 +183,8 @@ func (r *runner) wait(f *ref) Wait {
 		w.What, w.Path, plugin = "may be mounted by an earlier client, and waits until the driver confirms that a task runs", f.target, false
 	case f.claimed == nil:
 		w.What, plugin = "must be claimed", false
-	case r.differs(f) != nil:
-		w.What, w.Err = "cannot be mounted yet", r.differs(f)
+	case f.differs(r) != nil:
+		w.What, w.Err = "cannot be mounted yet", f.differs(r)
 		return w
 	case s.excludes(f):
 		w.What, w.Path, w.Err = "must be unstaged", storage.StagePath(r.v.options.Root, r.key, f.Usage), errOtherOptions

@@ -95,7 +95,7 @@ func viewOf(r *runner, f *ref) view {
 	l := view{
 		phase: f.Phase, leaving: f.Leaving, claimed: f.claimed != nil, on: r.on(f), unconfirmed: f.unconfirmed, requested: f.requested, plugin: r.plugin, up: r.up(), stopping: r.v.plugins[r.plugin].leaving,
 		failures: f.failures, refused: f.refused, unsaved: r.saveErr != nil && r.saved < f.needs, saveFailures: r.saveFailures, taken: true,
-		differs: r.differs(f) != nil, blocked: r.blocked(f) != nil,
+		differs: f.differs(r) != nil, blocked: f.blocked(r) != nil,
 	}
 	if s := r.stageOf(f.Usage); s != nil {
 		l.staged, l.stage, l.excluded = true, s.Phase, s.excludes(f)
