@@ -364,7 +364,7 @@ func freeRoom(ended []*allocRunner) {
 func roomFreed(c *Core) {
 	for _, a := range c.allocs {
 		if lacksRoom(a) {
-			a.saves.retryAt, a.buildAt = 0, 0
+			a.saves.retryAt, a.buildAt, a.in.retryAt = 0, 0, 0
 			a.visits.mark()
 		}
 	}

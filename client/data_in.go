@@ -63,7 +63,7 @@ type dataIn struct {
 	alloc *allocRunner
 	// copying, dropping and placing: a call of [Shell.CopyData], [Shell.DropData] or [Shell.PlaceData] is
 	// in flight. arriving: the call of CopyData in flight has reported data. dirty: it may have left data.
-	// full: the disk had no room for it, and ended allocations are removed.
+	// full: the disk had no room for the data or its placement, and ended allocations are removed.
 	copying, dropping, placing, arriving, dirty, full bool
 	// needs is the version of the record that must be on disk before the data is placed.
 	needs uint64
@@ -325,10 +325,11 @@ func (d *dataIn) place() {
 	case d.failures > 0 && stops, !a.core.reached(d.retryAt):
 		return
 	}
-	d.placing = true
+	d.placing, d.full = true, false
 	a.core.options.Shell.PlaceData(a.rec.Alloc, rec.From, allocReply(a, func(err error) {
 		d.placing = false
 		if err != nil {
+			d.full = noRoom(err)
 			d.retry()
 			a.core.options.Logger.Error("the data of an allocation could not be moved to its folders; the client retries", "alloc", a.id(), "error", err)
 			if d.failures == 1 {

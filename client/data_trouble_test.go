@@ -60,6 +60,58 @@ func TestData_stoppedWhileItCannotBePlaced(t *testing.T) {
 	}
 }
 
+// The disk has no room to move the data that has arrived into the folders of the tasks. Ended allocations are removed,
+// one after the other, until the move succeeds. If the allocation stops before, no more of them are removed. Bug: none
+// was removed, and each retry failed.
+func TestData_noRoomToPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		room  int // is there after so many removals
+		stops bool
+	}{
+		"room is made": {room: 2},
+		"stopped":      {room: 100, stops: true},
+	} {
+		for _, local := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				n := newDisks(t)
+				n.data.answers = []dataScript{moved("p", "p")}
+				n.scripts["web"] = script{runs: []ending{{after: time.Second}}}
+				ended := func(names ...cluster.AllocID) {
+					for _, id := range names {
+						batch := allocation(id, mainTask("web"))
+						batch.Job.Type = cluster.JobBatch
+						n.place(batch)
+						reaches(n, id, cluster.ClientComplete, time.Minute)
+					}
+				}
+				ended("old-0", "old-1", "old-2")
+				n.scripts["web"] = script{}
+				if local {
+					n.place(disk("p", ""))
+					reaches(n, "p", cluster.ClientRunning, time.Second)
+					ends(n, "p", 20*time.Second)
+				}
+				n.data.roomAfter = c.room
+				n.place(disk("r", "p"))
+				n.run(time.Minute)
+				if c.stops {
+					must.Len(t, 3, n.discarded)
+					ends(n, "r", 20*time.Second)
+					n.scripts["web"] = script{runs: []ending{{after: time.Second}}}
+					ended("new-0", "new-1", "new-2")
+					n.run(time.Minute)
+					must.Len(t, 3, n.discarded)
+					return
+				}
+				must.Eq(t, []cluster.AllocID{"old-0", "old-1"}, n.discarded)
+				must.EqOp(t, cluster.ClientRunning, n.status("r"))
+				must.EqOp(t, "p r", n.data.content("r"))
+				must.StrContains(t, n.messages("r", "web"), "could not move the data to the folders of the task, and retries: place data: no space left on device")
+			})
+		}
+	}
+}
+
 // rising is a shell whose copies never end. Every 50 seconds one count of the progress is larger.
 type rising struct {
 	*shell

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/shoenig/test/must"
@@ -27,6 +28,8 @@ type fakeData struct {
 	// requests counts the requests for data, and placeErrors fail the next placements.
 	requests    int
 	placeErrors []error
+	// roomAfter: placements find a full disk until so many allocations are removed.
+	roomAfter int
 }
 
 // dataScript is how the servers and the machine answer one request for data.
@@ -128,6 +131,9 @@ func (s *shell) PlaceData(alloc *cluster.Allocation, from cluster.AllocID, reply
 			err := f.placeErrors[0]
 			f.placeErrors = f.placeErrors[1:]
 			return func() { reply(err) }
+		}
+		if len(n.discarded) < f.roomAfter {
+			return func() { reply(fmt.Errorf("place data: %w", syscall.ENOSPC)) }
 		}
 		rec := n.disk[alloc.ID]
 		must.NotNil(n.t, rec)

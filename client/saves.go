@@ -78,7 +78,7 @@ func diskTrouble(a *allocRunner) string {
 
 // lacksRoom reports whether the last write to the disk for an allocation had no room.
 func lacksRoom(a *allocRunner) bool {
-	return a.saves.full && !a.saves.busy() || a.buildFull && !a.building || a.in.full
+	return a.saves.full && !a.saves.busy() || a.buildFull && !a.building || a.in.full && !a.order.ending()
 }
 
 // noRoom reports whether an error means that the disk is full.
