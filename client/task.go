@@ -293,6 +293,19 @@ func (t *taskRunner) restore(rebooted bool) {
 		t.over(EndLost, nil)
 	case t.rec.Phase == PhaseRunning:
 		t.start.ending.restored = true
+	case t.rec.Phase == PhaseBackoff:
+		t.boundBackoff()
+	}
+}
+
+// boundBackoff limits the wait for a restart to the delay of the policy, or to the end of its window: the
+// boot clock may have gone back, also if it is still after all that has happened.
+func (t *taskRunner) boundBackoff() {
+	policy, now := t.alloc.group.RestartPolicyOf(t.task, t.alloc.job), t.core().now.Boot
+	latest := later(now, max(policy.Delay, t.core().options.MaxRetry))
+	if t.rec.RestartAt > latest && t.rec.RestartAt != later(t.rec.WindowBegan, policy.Interval) {
+		t.rec.RestartAt = latest
+		t.alloc.touch()
 	}
 }
 
