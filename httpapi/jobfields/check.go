@@ -174,6 +174,9 @@ func (c *check) object(n *node, value any, at place) {
 	if n.Needs != "" && zero(valueOf(members, n.Needs)) {
 		c.warnings.add("%s has no effect: %s", at.text(), n.Why)
 	}
+	if isService(n) {
+		c.checks(n, members, at)
+	}
 }
 
 // unknown warns of a key that is in no row.

@@ -125,6 +125,26 @@ func TestCheck(t *testing.T) {
 				`group "web", task "main": service "api".on_update "ignore" has no effect without checks`,
 			},
 		},
+		// A block with a grace alone was kept without a word, and never restarted anything.
+		"restarts without a limit": {
+			body: ofTask(`"Services":[{"Name":"api","Provider":"nomad","CheckRestart":{"Grace":10000000000},"Checks":[{"Name":"a","Type":"tcp"},{"Name":"b","Type":"tcp","CheckRestart":{"Limit":0,"IgnoreWarnings":true}},{"Name":"c","Type":"tcp","CheckRestart":{"limit":3}},{"Name":"d","Type":"tcp","CheckRestart":null}]},` +
+				`{"Name":"web","Provider":"nomad","CheckRestart":{"Limit":3},"Checks":[{"Name":"a","Type":"tcp","CheckRestart":{"Grace":5}},{"Name":"b","Type":"tcp"}]},` +
+				`{"Name":"old","Provider":"nomad","CheckRestart":null,"Checks":[{"Type":"tcp","CheckRestart":{}},{"Type":"tcp"}]}]`),
+			warnings: []string{
+				`group "web", task "main": service "api".check_restart has no effect without a limit: it restarts nothing`,
+				`group "web", task "main": service "api".check "b".check_restart has no effect without a limit: it restarts nothing`,
+				`group "web", task "main": service "old".check.check_restart has no effect without a limit: it restarts nothing`,
+			},
+		},
+		// It was sent as it is written, as the reference does, and servers answered 405.
+		"methods in lower case": {
+			body: ofGroup(`"Services":[{"Name":"api","Provider":"nomad","Checks":[{"Name":"a","Type":"http","Path":"/","Method":"get"},{"Name":"b","Type":"http","Path":"/","Method":"Post"},` +
+				`{"Name":"c","Type":"http","Path":"/","Method":"GET"},{"Name":"d","Type":"http","Path":"/","Method":"purge"},{"Name":"e","Type":"http","Path":"/","Method":""}]}]`),
+			warnings: []string{
+				`group "web": service "api".check "a".method "get" is sent as it is written: the case matters, and most servers expect GET`,
+				`group "web": service "api".check "b".method "Post" is sent as it is written: the case matters, and most servers expect POST`,
+			},
+		},
 		// Null became an empty text, an empty block or nothing.
 		"null in lists and maps": {
 			body: `{"Job":{"ID":"web","Datacenters":[null],"Meta":{"a":null},"Constraints":[null],"TaskGroups":[null,{"Name":"web","Networks":[null],` +

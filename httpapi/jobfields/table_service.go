@@ -51,7 +51,7 @@ func services(below string) rows {
 		kept(check + ".FailuresBeforeCritical"),
 		warned(check+".FailuresBeforeWarning", "a check passes or fails"),
 		refused(check+".Protocol", http).silent(`""`, `"http"`, `"https"`).with("Type", "http"),
-		ofHTTP(".Method"),
+		ofHTTP(".Method").remark("sent as it is written, with a warning of a method such as `get`"),
 		ofHTTP(".Path"),
 		ofHTTP(".Header"),
 		ofHTTP(".Body"),
@@ -73,7 +73,7 @@ func checkRestarts(of Field) rows {
 	at := of.Path
 	return rows{
 		of,
-		kept(at + ".Limit").remark("0 restarts nothing"),
+		kept(at + ".Limit").remark("0 restarts nothing, with a warning"),
 		kept(at + ".Grace").duration(),
 		kept(at + ".IgnoreWarnings"),
 	}
