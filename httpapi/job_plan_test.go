@@ -111,6 +111,30 @@ func TestJobPlan_updates(t *testing.T) {
 	must.Eq(t, map[string]uint64{"destroy": 1}, plan.Diff.TaskGroups[0].Updates)
 }
 
+// An allocation that has failed, and whose replacement waits for the delay of its policy, counts as rescheduled later.
+// Of a job with other tasks it is replaced at once, and counts as rescheduled now. Bug: the first one counted nowhere.
+func TestJobPlan_rescheduledLater(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).atNoon().nodes(2)
+	w.must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+	jobs := w.client().Jobs()
+	result.Read(jobs.Register(newJob(2, 100), nil)).OK(t)
+	key := cluster.JobKey{Namespace: "default", ID: "web"}
+	failed := w.schedule(w.State().Job(key)).Places[0]
+	w.must(&shims.AllocClientUpdate{At: w.Now(), Reports: []cluster.AllocReport{clustertest.Report(failed, cluster.ClientFailed, w.Now())}})
+
+	same := result.Read(jobs.Plan(newJob(2, 100), true, nil)).OK(t)
+	must.Eq(t, &api.DesiredUpdates{Ignore: 1, RescheduleLater: 1}, same.Annotations.DesiredTGUpdates["web"])
+	must.Eq(t, map[string]uint64{"ignore": 1, "reschedule later": 1}, same.Diff.TaskGroups[0].Updates)
+	must.Eq(t, &api.DesiredUpdates{Ignore: 1}, result.Read(jobs.Plan(newJob(1, 100), false, nil)).OK(t).Annotations.DesiredTGUpdates["web"])
+
+	changed := newJob(2, 100)
+	changed.TaskGroups[0].Tasks[0].Env = map[string]string{"a": "b"}
+	other := result.Read(jobs.Plan(changed, false, nil)).OK(t).Annotations.DesiredTGUpdates["web"]
+	must.EqOp(t, uint64(1), other.RescheduleNow)
+	must.EqOp(t, uint64(0), other.RescheduleLater)
+}
+
 // A server without a planner answers 501.
 func TestJobPlan_absent(t *testing.T) {
 	t.Parallel()

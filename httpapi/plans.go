@@ -107,6 +107,8 @@ func desiredUpdates(s State, j *cluster.Job, p *cluster.Plan) map[string]*wire.D
 			of(a.TaskGroup).Migrate++
 		case stopped && stop.Description == cluster.DescRescheduled:
 			of(a.TaskGroup).RescheduleNow++
+		case !stopped && j.Rescheduling(a, s.Alloc).Waits(p.Eval.ModifyTime):
+			of(a.TaskGroup).RescheduleLater++
 		case a.Terminal(): // a stop only means that no client will report its end
 		case stopped:
 			of(a.TaskGroup).Stop++
@@ -133,7 +135,7 @@ func updateWords(u *wire.DesiredUpdates) map[string]uint64 {
 	}
 	for word, count := range map[string]uint64{
 		"ignore": u.Ignore, "create": u.Place, "migrate": u.Migrate, "destroy": u.Stop,
-		"disconnect": u.Disconnect, "reschedule": u.RescheduleNow,
+		"disconnect": u.Disconnect, "reschedule": u.RescheduleNow, "reschedule later": u.RescheduleLater,
 	} {
 		if count > 0 {
 			words[word] = count

@@ -42,18 +42,18 @@ type DesiredUpdates struct {
 	Migrate uint64
 	Stop    uint64
 	// Disconnect counts those that become unknown, RescheduleNow those that have ended and are
-	// replaced.
-	Disconnect    uint64
-	RescheduleNow uint64
+	// replaced. RescheduleLater counts those that have ended and whose replacements are delayed.
+	Disconnect      uint64
+	RescheduleNow   uint64
+	RescheduleLater uint64
 
-	// The following fields are always zero: an edited job moves nothing that runs, and the
-	// scheduler neither makes canaries, nor preempts, nor waits before it replaces.
+	// The following fields are always zero: what a new version replaces counts as stopped and placed, what
+	// runs on counts as ignored, and the scheduler neither makes canaries nor preempts.
 	InPlaceUpdate     uint64
 	DestructiveUpdate uint64
 	Canary            uint64
 	Preemptions       uint64
 	Reconnect         uint64
-	RescheduleLater   uint64
 }
 
 // DiffType is how two versions of a part of a job differ.
