@@ -100,6 +100,7 @@ func (i *Instance) watch() {
 			if i.socketDir != "" {
 				_ = os.RemoveAll(i.socketDir)
 			}
+			removeSocket(context.Background(), i.process.socket)
 			_ = i.process.process.Close()
 			i.calls.options.Logger.Info("the plugin has ended", "pid", i.process.process.Identity().PID, "why", i.calls.cause.reason())
 			close(i.done)

@@ -124,6 +124,7 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 		if generation == 1 {
 			logger.Info("the plugin ended while no client ran")
 		}
+		removeSocket(ctx, last.Socket)
 		return nil, nil
 	}
 	if err != nil {
@@ -142,7 +143,7 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 			return instance, nil
 		}
 		logger.Warn("the earlier process of the plugin cannot be used; the client kills it", "error", err)
-		return nil, p.kill(ctx, running)
+		return nil, p.kill(ctx, last, running)
 	}
 	if err != nil {
 		logger.Warn("the client ends the earlier process of the plugin, because the program cannot be started again", "error", err)
@@ -157,6 +158,7 @@ func (p *Program) takeOver(ctx context.Context, generation uint64, last Record) 
 func (p *Program) End(ctx context.Context, last Record) error {
 	running, err := process.Open(last.Process)
 	if errors.Is(err, process.ErrGone) {
+		removeSocket(ctx, last.Socket)
 		return nil
 	}
 	if err != nil {
@@ -171,7 +173,7 @@ func (p *Program) end(ctx context.Context, generation uint64, last Record, runni
 	defer cancel()
 	instance, err := p.attach(attaching, generation, last, running)
 	if err != nil {
-		return p.kill(ctx, running)
+		return p.kill(ctx, last, running)
 	}
 	return p.shutDown(ctx, instance)
 }
@@ -183,16 +185,17 @@ func (p *Program) shutDown(ctx context.Context, i *Instance) error {
 	return i.Shutdown(ending)
 }
 
-// kill kills a process and closes running. A closed running means that the process has ended: an
+// kill kills the process of a record and closes running. A closed running means that the process has ended: an
 // instance that was attached to it has closed it.
-func (p *Program) kill(ctx context.Context, running *process.Process) error {
+func (p *Program) kill(ctx context.Context, last Record, running *process.Process) error {
 	ending, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
 	defer cancel()
 	err := errors.Join(end(ending, running), running.Close())
-	if errors.Is(err, os.ErrClosed) {
-		return nil
+	if err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
 	}
-	return err
+	removeSocket(ctx, last.Socket)
+	return nil
 }
 
 // attach connects to a process. After an error the caller may kill the process.
@@ -203,7 +206,7 @@ func (p *Program) attach(ctx context.Context, generation uint64, last Record, ru
 		return nil, err
 	}
 	ended := make(chan struct{})
-	a := &attached{process: running, ended: ended, cause: newCause(p.options.LogFile)}
+	a := &attached{process: running, ended: ended, cause: newCause(p.options.LogFile), socket: last.Socket}
 	client := goplugin.NewClient(p.config(func(c *goplugin.ClientConfig) {
 		c.Reattach = &goplugin.ReattachConfig{
 			Protocol: goplugin.ProtocolGRPC, ProtocolVersion: plugin.ProtocolVersion,
@@ -263,12 +266,15 @@ func (p *Program) start(ctx context.Context, generation uint64) (*Instance, erro
 		return nil, errors.Join(fmt.Errorf("the plugin did not start: %w", err), os.RemoveAll(dir))
 	}
 	shaken := err == nil
+	if shaken {
+		r.socket = client.ReattachConfig().Addr.String()
+	}
 	var instance *Instance
 	if err == nil {
 		instance, err = p.connect(generation, client, &r.attached, dir)
 	}
 	if err == nil {
-		instance.record = Record{Process: r.process.Identity(), Socket: client.ReattachConfig().Addr.String(), Digest: digest}
+		instance.record = Record{Process: r.process.Identity(), Socket: r.socket, Digest: digest}
 		err = checkListener(starting, instance.record.Socket, instance.record.Process.PID)
 	}
 	if !r.spare() && err == nil {

@@ -22,6 +22,8 @@ type attached struct {
 	ended <-chan struct{}
 	// cause states why.
 	cause *cause
+	// socket is where the process listens, or empty if it has not stated it.
+	socket string
 }
 
 // Wait implements runner.AttachedRunner.

@@ -85,6 +85,8 @@ type script struct {
 	HealthMessage string
 	// Padded: all strings of answers and errors end with a NUL and more bytes.
 	Padded bool
+	// OldSocket: the plugin has an old go-plugin, which has its socket in the folder for temporary files.
+	OldSocket bool
 	// Devices is the number of devices of a device plugin. Its fingerprints are then as above.
 	Devices int
 
@@ -169,6 +171,9 @@ func runPlugin(text string) {
 	// The log is the real standard error, also after go-plugin has replaced os.Stderr.
 	s.log = hclog.New(&hclog.LoggerOptions{Output: os.Stderr, JSONFormat: true, Level: hclog.Trace})
 	s.log.Info("the plugin begins")
+	if s.OldSocket {
+		_ = os.Unsetenv(goplugin.EnvUnixSocketDir)
+	}
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: plugin.Handshake(),
 		Plugins:         goplugin.PluginSet{plugin.DriverName: &scripted{s: s}},

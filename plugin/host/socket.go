@@ -78,6 +78,18 @@ func sweep(ctx context.Context, dir string) error {
 	return err
 }
 
+// removeSocket removes the socket of a process that has ended, if nothing listens on it. A plugin with an old
+// go-plugin has it in the folder for temporary files, and leaves it there if it is killed.
+func removeSocket(ctx context.Context, path string) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return
+	}
+	if _, err := listener(ctx, path); noListener(err) {
+		_ = os.Remove(path) // what stays does no harm
+	}
+}
+
 // killListener kills the process that listens on a socket, if there is one. An error means that a
 // process may still listen.
 func killListener(ctx context.Context, path string) error {

@@ -132,7 +132,10 @@ func (n *node) launch() *pluginProcess {
 	if n.groups != "" {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	}
-	cmd.Env = append(os.Environ(), "OF_THE_PLUGIN=secret")
+	sockets, err := os.MkdirTemp("", "nd") // a killed plugin leaves its socket
+	must.NoError(n, err)
+	n.Cleanup(func() { _ = os.RemoveAll(sockets) })
+	cmd.Env = append(os.Environ(), "OF_THE_PLUGIN=secret", goplugin.EnvUnixSocketDir+"="+sockets)
 	client := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  plugin.Handshake(),
 		VersionedPlugins: map[int]goplugin.PluginSet{plugin.ProtocolVersion: {plugin.DriverName: conns{}}},
