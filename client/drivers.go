@@ -164,6 +164,10 @@ func (d *drivers) event(name string, generation Generation, e driver.Event) {
 		for _, t := range a.tasks {
 			if t.rec.ID == e.Task && t.task.Driver == name && t.rec.Phase != PhaseDead {
 				t.start.reported(e.Message)
+				if processes := e.Annotations[driver.WaitsFor]; processes != "" && t.rec.Phase == PhaseRunning {
+					t.start.remains(processes)
+					a.visits.mark()
+				}
 				return
 			}
 		}

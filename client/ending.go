@@ -149,6 +149,7 @@ func (e *ending) inspected(status driver.Status, err error) {
 			s.failures = min(e.early, maxEarly) // the stop must not take much longer than the task
 		}
 		if status.State == driver.TaskRunning {
+			s.remains(status.Attributes[driver.WaitsFor])
 			s.t.alloc.mounts.confirm()
 		}
 		s.retry()

@@ -208,6 +208,8 @@ type script struct {
 	inspectError error
 	inspectRuns  bool
 	inspectBare  bool
+	// waitsFor are the processes that keep the task from its end, as Inspect describes them.
+	waitsFor string
 	// hangsAt is the call that takes no effect and gets no answer, in each process of the driver or in
 	// one. "every" is each call except StartTask.
 	hangsAt   string
@@ -765,6 +767,9 @@ func (s *shell) Inspect(ref client.TaskRef, reply func(driver.Status, error)) {
 		t, err := s.call(ref, "InspectTask", true)
 		sc := s.node.scripts[ref.Task]
 		status := driver.Status{ID: ref.ID, State: driver.TaskRunning}
+		if sc.waitsFor != "" {
+			status.Attributes = map[string]string{driver.WaitsFor: sc.waitsFor}
+		}
 		if err == nil && !t.alive && !sc.inspectRuns {
 			status.State, status.Exit = driver.TaskExited, t.exit
 			if sc.inspectBare {

@@ -65,7 +65,7 @@ func (a *allocRunner) healthFacts() verdict.Facts {
 		case t.task.Poststop():
 		case t.oneShot() && t.rec.Phase == PhaseDead && !t.rec.State.Failed:
 			f.Since = max(f.Since, t.rec.DeadSince)
-		case t.oneShot() || t.rec.Phase != PhaseRunning || t.restarting() && unlists(a.group):
+		case t.oneShot() || t.rec.Phase != PhaseRunning || t.start.remaining != "" || t.restarting() && unlists(a.group):
 			f.Tasks = verdict.Down
 		case t.start.silent(f.Deadline):
 			f.Tasks = verdict.Down

@@ -41,6 +41,8 @@ type taskStart struct {
 	// silentSince is when the core restarted the driver because it did not answer calls about the task, or zero.
 	// The end of the silence is an answer about the task, at answeredAt.
 	silentSince, answeredAt time.Duration
+	// remaining are the processes that keep the task from its end, as its driver describes them, or empty.
+	remaining string
 
 	ending ending
 
@@ -255,6 +257,21 @@ func (s *taskStart) gone() {
 	s.ending.state = endOpen
 }
 
+// remains notes the processes that keep the task from its end, or that there are none. The task then
+// does its work no longer, although its driver has to report it as running.
+func (s *taskStart) remains(processes string) {
+	if processes == s.remaining {
+		return
+	}
+	s.remaining = processes
+	switch {
+	case processes != "":
+		s.t.waits.set(cluster.WaitProcess, 0, processes)
+	case !s.t.rec.Stopping:
+		s.t.waits.end()
+	}
+}
+
 // InspectInterval is the time between two calls of Inspect for a running task. Its driver may never answer
 // the call of Wait. After a call of Inspect without an answer the next one comes after inspectRetry.
 const (
@@ -280,6 +297,7 @@ func (s *taskStart) confirm() {
 		case err == nil && status.State == driver.TaskRunning:
 			s.hasAnswered()
 			s.confirmedRunning, s.ending.overdue = true, false
+			s.remains(status.Attributes[driver.WaitsFor])
 			s.confirmAfter(InspectInterval)
 			s.t.alloc.mounts.confirm()
 		case err == nil && status.State == driver.TaskExited, err != nil && class == driver.NotFound:

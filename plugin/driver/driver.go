@@ -92,11 +92,16 @@ type Fingerprint struct {
 
 // Event is something that a driver states about a task.
 type Event struct {
-	Task        TaskID
-	Time        time.Time
-	Message     string
+	Task    TaskID
+	Time    time.Time
+	Message string
+	// Annotations may have [WaitsFor].
 	Annotations map[string]string
 }
+
+// WaitsFor is the name of an attribute of [Status] and of an annotation of [Event]: the processes that
+// keep a task from its end, although its first process has ended or was killed. Drivers need not set it.
+const WaitsFor = "waits_for"
 
 // FSIsolation is how much of the host's file system a task sees.
 type FSIsolation uint8
@@ -184,7 +189,7 @@ type Status struct {
 	CompletedAt time.Time
 	// Exit is set if State is TaskExited and the driver has the result.
 	Exit *ExitResult
-	// Attributes are the driver's own facts.
+	// Attributes are the driver's own facts. They may have [WaitsFor].
 	Attributes map[string]string
 }
 

@@ -15,8 +15,8 @@
 //
 // The task has ended when its first process has ended: the shim then kills all others. Wait, Stop
 // and Destroy with force return when all processes have ended. While a process cannot be killed
-// (state D), the task counts as running. Inspect describes the process under "waits_for", and an
-// event names it.
+// (state D), the task counts as running. Inspect describes the process under "waits_for". If it remains
+// for a second after the first process has ended, an event names it, with the same annotation.
 //
 // If the shim dies, the kernel kills the first process, and the driver kills the others in the control
 // group, or in the session of the task if there is no group. A process that has left it stays. The exit

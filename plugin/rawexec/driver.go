@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Driver is the raw_exec driver. Its methods may be called concurrently. Each task that has not
-// been destroyed has one goroutine, which waits for the end of its shim.
+// been destroyed has two goroutines: they wait for the end of its shim, and of its first process.
 type Driver struct {
 	machine machine
 	log     *slog.Logger
@@ -167,7 +167,8 @@ func (d *Driver) find(id driver.TaskID) (*task, error) {
 // adopt adds a task and starts to watch it. The caller holds mu.
 func (d *Driver) adopt(t *task) {
 	d.tasks[t.id] = t
-	go d.watch(t) // ends with the task
+	go d.watch(t)           // ends with the task
+	go d.reportRemaining(t) // ends with the task
 }
 
 // forget removes a destroyed task from the driver.

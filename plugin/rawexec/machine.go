@@ -118,7 +118,7 @@ func (m machine) group(path string) (*cgroup.Group, error) {
 	return h.OpenPath(path)
 }
 
-// remaining describes the processes of a task.
+// remaining describes the processes of a task. It is empty if none is left.
 func (m machine) remaining(r shim.Record) string {
 	pids, err := m.pids(r)
 	if err != nil {
@@ -133,6 +133,9 @@ func (m machine) remaining(r shim.Record) string {
 		default:
 			all = append(all, d)
 		}
+	}
+	if len(all) == 0 {
+		return ""
 	}
 	return fmt.Sprint(all)
 }

@@ -1,6 +1,7 @@
 package rawexec
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -186,7 +187,7 @@ func (d *Driver) awaitEnd(ctx context.Context, t *task, atMost time.Duration) er
 		return nil
 	case <-ctx.Done():
 		r, _ := d.read(t)
-		return fmt.Errorf("task %q has not ended: %s", t.id, d.machine.remaining(r))
+		return fmt.Errorf("task %q has not ended: %s", t.id, cmp.Or(d.machine.remaining(r), "no process is left, and its shim runs"))
 	}
 }
 
@@ -274,7 +275,9 @@ func (d *Driver) Inspect(_ context.Context, id driver.TaskID) (driver.Status, er
 		st.Attributes["cgroup"] = r.Cgroup
 	}
 	if (killed || r.Phase == shim.Ending) && !t.ended() {
-		st.Attributes["waits_for"] = d.machine.remaining(r)
+		if left := d.machine.remaining(r); left != "" {
+			st.Attributes[driver.WaitsFor] = left
+		}
 	}
 	return st, nil
 }

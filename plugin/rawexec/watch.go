@@ -1,7 +1,9 @@
 package rawexec
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
@@ -55,6 +57,42 @@ func (d *Driver) awaitShim(t *task) {
 	}
 }
 
+// remainAfter is how long processes of a task may remain after its first process has ended, before an event
+// names them. The shim kills them meanwhile.
+const remainAfter = time.Second
+
+// reportRemaining sends an event if processes of the task remain after its first process has ended, and again
+// if they have changed. It returns when the task has ended.
+func (d *Driver) reportRemaining(t *task) {
+	reported := ""
+	for wait := remainAfter; ; wait = min(2*wait, time.Minute) {
+		r, _ := d.read(t)
+		if p, err := process.Open(r.Task); err == nil {
+			_ = p.Wait(context.Background()) // the goroutine ends when the task or the driver ends
+			_ = p.Close()
+		}
+		select {
+		case <-t.done:
+			return
+		case <-time.After(wait):
+		}
+		r, err := d.read(t)
+		if err != nil || r.Phase != shim.Ending {
+			continue
+		}
+		left := d.machine.remaining(r)
+		if left == "" || left == reported {
+			continue
+		}
+		reported = left
+		d.log.Error("processes remain after the first process of a task has ended", "task", string(t.id), "processes", left)
+		d.events.send(driver.Event{
+			Task: t.id, Time: time.Now(), Annotations: map[string]string{driver.WaitsFor: left},
+			Message: fmt.Sprintf("the first process has ended with exit code %d, and processes remain after the kill: %s", r.Exit.Code, left),
+		})
+	}
+}
+
 // clear kills the processes that a dead shim has left, and returns when all have ended.
 func (d *Driver) clear(t *task, r shim.Record) {
 	wait := time.Second
@@ -63,9 +101,9 @@ func (d *Driver) clear(t *task, r shim.Record) {
 		if err == nil {
 			return
 		}
-		left := d.machine.remaining(r)
+		left := cmp.Or(d.machine.remaining(r), err.Error())
 		d.log.Error("processes remain after the kill", "task", string(t.id), "processes", left, "error", err)
-		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "processes remain after the kill: " + left})
+		d.events.send(driver.Event{Task: t.id, Time: time.Now(), Message: "processes remain after the kill: " + left, Annotations: map[string]string{driver.WaitsFor: left}})
 		time.Sleep(wait)
 		wait = min(2*wait, time.Minute)
 	}
