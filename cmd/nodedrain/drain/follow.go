@@ -64,6 +64,11 @@ type Follower struct {
 	reported []wire.DrainAlloc
 	// nothingLeft means that the drain ended, and that all that had to leave has stopped.
 	nothingLeft bool
+	// endObserved is when the end of the drain was read, by the clock of the monitor.
+	endObserved time.Time
+	// GaveUp means that the drain ended by its deadline or by force, and the monitor waits no longer for those that
+	// still stop.
+	GaveUp bool
 }
 
 // FollowEnded returns a Follower of a drain that has ended already, with its record.
@@ -72,7 +77,7 @@ func FollowEnded(n *wire.Node, record *wire.Drain) Follower {
 }
 
 // over reports whether the monitor can end.
-func (f *Follower) over() bool { return f.DrainEnded && (f.allStopped || f.cancelled) }
+func (f *Follower) over() bool { return f.DrainEnded && (f.allStopped || f.cancelled || f.GaveUp) }
 
 // updateNode returns the changes of the node. The record is that of its last drain if the node
 // no longer drains, or nil.

@@ -336,6 +336,39 @@ func TestFollower_lingering(t *testing.T) {
 	must.False(t, f.over())
 }
 
+// A drain ended by its deadline, and a process in state D keeps an allocation. Bug: the monitor waited for ever.
+// It waits as long as the drain would have waited, if the drain ended earlier, and then for a while.
+func TestFollower_givesUp(t *testing.T) {
+	t.Parallel()
+	ended := func(outcome string, endsBy time.Time) *Follower {
+		f := &Follower{Node: "n1"}
+		f.updateNode(drainingNode(time.Minute), nil)
+		f.updateAllocs(observed("a1 service stop running marked", "a2 system stop running marked"))
+		f.updateReport(&wire.NodeDrain{State: wire.StateDraining, Progress: &wire.DrainProgress{EndsBy: wire.NewTime(endsBy)}})
+		must.SliceEmpty(t, f.giveUp(began.Add(time.Hour)), must.Sprint("the drain has not ended"))
+		node := &wire.Node{ID: "n1", Status: "ready", LastDrain: &wire.DrainMetadata{Status: "complete"}}
+		f.updateNode(node, &wire.Drain{ID: "d1", Outcome: outcome, StillStopping: 2, EndedAt: wire.NewTime(began)})
+		return f
+	}
+	later := began.Add(time.Hour) // the clock of the monitor differs from that of the servers
+	for _, outcome := range []string{"deadline reached", "forced"} {
+		for _, early := range []time.Duration{0, time.Minute} {
+			f := ended(outcome, began.Add(early))
+			must.SliceEmpty(t, f.giveUp(later))
+			must.SliceEmpty(t, f.giveUp(later.Add(early+overtime-1)))
+			must.False(t, f.over())
+			must.Eq(t, []string{`2 allocations on node "n1" did not stop in time and may never stop`}, texts(f.giveUp(later.Add(early+overtime))))
+			must.True(t, f.over())
+			must.SliceEmpty(t, f.giveUp(later.Add(time.Hour)))
+			u := f.unconfirmed()
+			must.Eq(t, []string{"Unconfirmed: allocation a1 of job.web", "Unconfirmed: allocation a2 of job.web"}, u.Lines(), must.Sprint("below cluster version 8 no record counts them"))
+		}
+	}
+	f := ended("complete", began)
+	must.SliceEmpty(t, f.giveUp(later))
+	must.SliceEmpty(t, f.giveUp(later.Add(time.Hour)), must.Sprint("with the completion policy marked it may need any time"))
+}
+
 // Allocations that arrive increase the total.
 func TestLeaving(t *testing.T) {
 	t.Parallel()

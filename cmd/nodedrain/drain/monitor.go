@@ -62,7 +62,8 @@ type observation struct {
 	err    error
 }
 
-// Run monitors the drain. The error is nil if the drain has ended and none of its allocations is left.
+// Run monitors the drain. The error is nil if the drain has ended, and none of its allocations is left or the
+// monitor waits no longer for them.
 // [Monitor.Unconfirmed] has those whose end nothing confirms.
 func (m *Monitor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -157,6 +158,7 @@ func (m *Monitor) print(s observation, now time.Time) {
 	default:
 		events = m.Follow.updateAllocs(s.allocs)
 	}
+	events = append(events, m.Follow.giveUp(now)...)
 	for i := range events {
 		if events[i].at.IsZero() {
 			events[i].at = now

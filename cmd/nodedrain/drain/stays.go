@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
@@ -145,6 +146,29 @@ func (f *Follower) stayText() string {
 		verb = "stays"
 	}
 	return cli.SingleLine(fmt.Sprintf("; %s %s by request: %s", cli.Count(count, "allocation"), verb, strings.Join(names, ", ")))
+}
+
+// overtime is how long the monitor waits after a drain has ended without all allocations. They have had their
+// stop time then. A node whose client has died becomes down in this time, and its allocations lost.
+const overtime = 30 * time.Second
+
+// giveUp ends the monitor if allocations do not stop in their stop time, such as one with a process in state D.
+// It returns an event then. Before the deadline a drain may end before that time.
+func (f *Follower) giveUp(now time.Time) []event {
+	if r := f.record; !f.DrainEnded || f.over() || r == nil || r.StillStopping == 0 ||
+		r.Outcome != string(cluster.OutcomeDeadlineReached) && r.Outcome != string(cluster.OutcomeForced) {
+		return nil
+	}
+	if f.endObserved.IsZero() {
+		f.endObserved = now
+	}
+	// With the completion policy "marked" the drain does not wait for the stop times, and endsBy has them.
+	early := max(0, f.endsBy.Sub(f.record.EndedAt.Time))
+	if f.allocs == nil || now.Before(f.endObserved.Add(early+overtime)) {
+		return nil
+	}
+	f.GaveUp = true
+	return []event{{now, fmt.Sprintf("%s on node %q did not stop in time and may never stop", cli.Count(f.Left(), "allocation"), f.Node)}}
 }
 
 // stillStopText counts the allocations that stop now although the drain was cancelled.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/alloc"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -17,8 +18,8 @@ import (
 type Unconfirmed struct {
 	// record is the record that counts allocations, or nil.
 	record *wire.Drain
-	// later are those that no record counts, by id: they are lost, or the servers have no contact with their
-	// node and may give them up later. A record counts all of its drain, except below cluster version 8.
+	// later are those that no record counts, by id: they are lost, or did not stop in time, or the servers have no
+	// contact with their node and may give them up later. A record counts all of its drain, except below cluster version 8.
 	later []*wire.Allocation
 	// allocs are the allocations of the node by id, as far as they were read.
 	allocs map[string]*wire.Allocation
@@ -48,8 +49,8 @@ func (f *Follower) counted() bool {
 	return f.record != nil && (f.record.Unconfirmed > 0 || !f.record.ConfirmedAt.IsZero())
 }
 
-// givenUp returns the allocations on the node that the servers have given up, or may give up later, by id, and
-// whose end nothing confirms. A cancelled drain moves no allocations, so only its record counts.
+// givenUp returns the allocations on the node that the servers or the monitor have given up, or that the servers
+// may give up later, by id, and whose end nothing confirms. A cancelled drain moves no allocations, so only its record counts.
 func (f *Follower) givenUp() (rows []*wire.Allocation) {
 	if !f.DrainEnded || f.cancelled {
 		return nil
@@ -58,7 +59,7 @@ func (f *Follower) givenUp() (rows []*wire.Allocation) {
 		a := f.allocs[id]
 		confirmed := f.record != nil && !f.counted() && a.AllocModifyIndex <= f.record.EndIndex // at the end of the drain
 		lost := a.ClientStatus == string(cluster.ClientLost) && a.ConfirmedAt.IsZero() && !confirmed
-		if (lost || a.ClientStatus == string(cluster.ClientUnknown)) && !f.Stays(a) {
+		if (lost || a.ClientStatus == string(cluster.ClientUnknown) || f.GaveUp && alloc.Alive(a)) && !f.Stays(a) {
 			rows = append(rows, a)
 		}
 	}

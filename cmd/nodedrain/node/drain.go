@@ -37,6 +37,10 @@ func Drain() *cli.Command {
 
   If a server fails, the monitor continues with the next one of -address within about two
   seconds. It gives up after 10 minutes without an answer from any server.
+
+  If a drain was ended by its deadline or by -force, and some allocations do not stop in
+  their stop time, the monitor ends 30 seconds later and names them. Nomad's command
+  continues for ever.
 `,
 		Exits: `
   0   The request succeeded. With a monitor: the drain has ended, and all allocations that
@@ -256,7 +260,14 @@ func (r *drainRequest) watch(follow drain.Follower, index uint64) error {
 	if failed != nil {
 		return cli.Errorf("Error reading the record of the drain: %v", failed)
 	}
-	return r.printUnconfirmed(left, err)
+	err = r.printUnconfirmed(left, err)
+	if m.Follow.GaveUp && err == drain.ExitUnconfirmed {
+		fmt.Fprintf(r.c.Out, "To watch them again: nodedrain node drain -monitor%s %s\n", r.c.SameServers(), r.node.ID)
+		if id := left.Drain(); id != "" {
+			fmt.Fprintf(r.c.Out, "To see what the drain did: nodedrain drain show%s %s\n", r.c.SameServers(), id)
+		}
+	}
+	return err
 }
 
 // lastDrain returns the record of the node's last drain, or nil if the servers are of an older build and
