@@ -106,7 +106,7 @@ func TestNode_clone(t *testing.T) {
 	// of the other client after five seconds.
 	for name, open := range map[string]func(context.Context, Options) error{
 		"open":    func(ctx context.Context, o Options) error { _, err := Open(ctx, o); return err },
-		"destroy": func(ctx context.Context, o Options) error { return Destroy(ctx, o, true) },
+		"destroy": func(ctx context.Context, o Options) error { return Destroy(ctx, o, Removal{NoGrace: true}) },
 	} {
 		err := open(t.Context(), Options{Config: &own, LogKeeper: []string{"logkeeper"}, Servers: servers})
 		must.ErrorContains(t, err, fmt.Sprintf("is in use by the client with pid %d and the data directory %s", os.Getpid(), w.config.DataDir), must.Sprint(name))

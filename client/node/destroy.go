@@ -31,20 +31,32 @@ const (
 	pluginsWait = 5 * time.Second
 )
 
+// Removal states what [Destroy] does not spare.
+type Removal struct {
+	// NoGrace: tasks get no kill timeout.
+	NoGrace bool
+	// KeptData: data of ended allocations that waits for a replacement is removed too. Otherwise Destroy refuses.
+	KeptData bool
+}
+
 // Destroy stops all tasks and plugins of the client of a data directory, and removes the directory
-// and the folder of the sockets. Tasks get their kill timeout, or none with force. An error
+// and the folder of the sockets. Of a folder at which a file system is mounted it removes the content. An error
 // states what is left; a later call continues. Destroy does not contact the servers of the options.
-func Destroy(ctx context.Context, o Options, force bool) error {
+func Destroy(ctx context.Context, o Options, r Removal) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	last := new(lastServers)
 	o.Servers, o.keepEnded, o.alone = last, -1, true
-	n, err := open(ctx, o, func(left *leftovers) {
+	n, err := open(ctx, o, func(left *leftovers) error {
 		last.cluster = cmp.Or(client.ClusterOf(left.allocs), "none")
-		if force {
+		if r.NoGrace {
 			hasten(left.allocs)
 		}
+		if r.KeptData {
+			return nil
+		}
+		return noDataWaits(o.Config.DataDir, left.allocs)
 	})
 	if err != nil {
 		return err
@@ -63,14 +75,52 @@ func Destroy(ctx context.Context, o Options, force bool) error {
 	return errors.Join(err, removeWithTarget(sockets), removeWithTarget(o.Config.DataDir))
 }
 
-// removeWithTarget removes a folder. If it is a symbolic link, os.RemoveAll alone would leave its files.
-func removeWithTarget(dir string) error {
-	real, err := filepath.EvalSymlinks(dir)
-	return errors.Join(err, os.RemoveAll(real), os.RemoveAll(dir))
+// maxWaiting is the largest number of allocations that an error of [noDataWaits] names.
+const maxWaiting = 20
+
+// noDataWaits returns an error that names the allocations whose only copy of their data is on the node, as far
+// as the records of the client have it.
+func noDataWaits(dir string, records []*client.Record) error {
+	var waiting []string
+	for _, r := range records {
+		if out := r.DataOut; r.Ended && out != nil && out.State == cluster.DataKept && !out.Lost {
+			waiting = append(waiting, string(r.Alloc.ID))
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	names := strings.Join(waiting[:min(maxWaiting, len(waiting))], ", ")
+	if more := len(waiting) - maxWaiting; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("%s is not removed, because by its records it has the only copy of the data of ended allocations, for which a replacement waits: %s; "+
+		"start the client until nodedrain alloc status shows that their data was copied, or remove the data with -force", dir, names)
 }
 
-// nothingMounted returns an error that names the mounts below a folder. Removal of the folder would
-// remove the files of a mounted volume.
+// removeWithTarget removes a folder, or the content of one at which a file system is mounted. If it is a symbolic
+// link, os.RemoveAll alone would leave its files.
+func removeWithTarget(dir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	table, err := mounts.Read()
+	if err != nil {
+		return err
+	}
+	if !table.Has(real) {
+		return errors.Join(os.RemoveAll(real), os.RemoveAll(dir))
+	}
+	entries, err := os.ReadDir(real)
+	for _, entry := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(real, entry.Name())))
+	}
+	return err
+}
+
+// nothingMounted returns an error that names the mounts below a folder, but not one at the folder itself. Removal
+// of the folder would remove the files of a mounted volume.
 func nothingMounted(dir string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -80,7 +130,8 @@ func nothingMounted(dir string) error {
 	if err != nil {
 		return err
 	}
-	if left := table.Below(real); len(left) > 0 {
+	left := slices.DeleteFunc(table.Below(real), func(point string) bool { return point == real })
+	if len(left) > 0 {
 		return fmt.Errorf("%s is not removed, because volumes are mounted below it; unmount them first: %s", dir, strings.Join(left, ", "))
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/internal/tmpfs"
 )
 
 // Destroy removes everything that a client has left: tasks, drivers and folders. With force a task
@@ -47,7 +49,7 @@ func TestDestroy(t *testing.T) {
 			w.stop()
 			driver, folders := w.kept()["mock"].Process.Process, w.folders()
 
-			must.NoError(t, Destroy(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, c.force))
+			must.NoError(t, Destroy(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, Removal{NoGrace: c.force}))
 			alive, err := driver.Alive()
 			must.NoError(t, err)
 			must.False(t, alive)
@@ -75,7 +77,7 @@ func TestDestroy_givesUp(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	must.ErrorContains(t, Destroy(ctx, Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, false), "allocations are left: a")
+	must.ErrorContains(t, Destroy(ctx, Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, Removal{}), "allocations are left: a")
 }
 
 // Bug: the check for mounted volumes did not follow a data directory that is a symbolic link, and the files of a volume
@@ -84,9 +86,69 @@ func TestNothingMounted_symbolicLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must.NoError(t, nothingMounted(dir))
-	for name, mounted := range map[string]string{"a-mount": "/proc", "above-mounts": "/"} {
-		link := filepath.Join(dir, name)
-		must.NoError(t, os.Symlink(mounted, link))
-		must.ErrorContains(t, nothingMounted(link), link+" is not removed, because volumes are mounted below it")
+	link := filepath.Join(dir, "above-mounts")
+	must.NoError(t, os.Symlink("/", link))
+	must.ErrorContains(t, nothingMounted(link), link+" is not removed, because volumes are mounted below it")
+}
+
+// The data directory and the folder of the sockets are file systems of their own. Bug: Destroy refused, because of
+// "volumes mounted below it". It still refuses if another one is mounted below.
+func TestDestroy_ofMounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]config.Plugin{"mock": {Name: "mock", Enabled: true}})
+	must.NoError(t, os.Mkdir(w.config.DataDir, homeMode))
+	tmpfs.Mount(t, w.config.DataDir, "mode=700")
+	tmpfs.Mount(t, w.config.RunDir, "mode=700")
+	w.begin()
+	w.awaitMock()
+	w.stop()
+	destroy := func() error {
+		return Destroy(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, Removal{})
 	}
+	below := filepath.Join(w.config.DataDir, "below")
+	must.NoError(t, os.Mkdir(below, 0o700))
+	must.NoError(t, syscall.Mount("tmpfs", below, "tmpfs", 0, ""))
+	must.ErrorContains(t, destroy(), "volumes are mounted below it; unmount them first: "+real(t, below))
+	must.NoError(t, syscall.Unmount(below, 0))
+
+	must.NoError(t, destroy())
+	for _, dir := range []string{w.config.DataDir, w.config.RunDir} {
+		left, err := os.ReadDir(dir)
+		must.NoError(t, err)
+		must.SliceEmpty(t, left)
+	}
+}
+
+// An ended allocation keeps the only copy of data that moves. Bug: Destroy removed it without a word.
+func TestDestroy_keptData(t *testing.T) {
+	t.Parallel()
+	w := newSource(t)
+	w.stop()
+	destroy := func(r Removal) error {
+		return Destroy(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, r)
+	}
+	must.ErrorContains(t, destroy(Removal{NoGrace: true}), "is not removed, because by its records it has the only copy of the data of ended allocations, for which a replacement waits: p; ")
+	must.FileExists(t, w.path("p", "alloc/data/deep/big"))
+	must.NoError(t, destroy(Removal{KeptData: true}))
+	must.FileNotExists(t, w.path("p", "alloc/data/deep/big"))
+	must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test reads the records of plugins there
+}
+
+// The error about kept data names a limited number of allocations, and no others.
+func TestNoDataWaits(t *testing.T) {
+	t.Parallel()
+	of := func(id string, ended bool, out *client.DataOut) *client.Record {
+		return &client.Record{Alloc: &cluster.Allocation{ID: cluster.AllocID(id)}, Ended: ended, DataOut: out}
+	}
+	kept := &client.DataOut{State: cluster.DataKept}
+	records := []*client.Record{
+		of("runs", false, nil), of("ended", true, nil), of("copied", true, &client.DataOut{State: cluster.DataCopied}),
+		of("lost", true, &client.DataOut{State: cluster.DataKept, Lost: true}),
+	}
+	must.NoError(t, noDataWaits("/data", records))
+	must.ErrorContains(t, noDataWaits("/data", append(records, of("a", true, kept), of("b", true, kept))), "a replacement waits: a, b; start the client")
+	for range maxWaiting + 2 {
+		records = append(records, of("c", true, kept))
+	}
+	must.ErrorContains(t, noDataWaits("/data", records), "c, c and 2 more; ")
 }

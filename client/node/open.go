@@ -72,11 +72,11 @@ const (
 // plugins to read their names, and waits for the servers, at most until the context ends. An error states
 // what an operator must change; after the end of the context it may wrap the context's cause.
 func Open(ctx context.Context, o Options) (*Node, error) {
-	return open(ctx, o, func(*leftovers) {})
+	return open(ctx, o, func(*leftovers) error { return nil })
 }
 
 // open opens the data directory. change may change the records before the core gets them.
-func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error) {
+func open(ctx context.Context, o Options, change func(*leftovers) error) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -102,7 +102,7 @@ func open(ctx context.Context, o Options, change func(*leftovers)) (*Node, error
 
 // takeRecords reads the records, and finds control groups without one. A client that has either waits until
 // the servers accept it, unless it works alone.
-func (n *Node) takeRecords(ctx context.Context, alone bool, groups cgroup.Hierarchies, servers Servers, change func(*leftovers)) (store *record.Disk, left *leftovers, err error) {
+func (n *Node) takeRecords(ctx context.Context, alone bool, groups cgroup.Hierarchies, servers Servers, change func(*leftovers) error) (store *record.Disk, left *leftovers, err error) {
 	if store, err = record.OpenDisk(n.home.file(recordsDir)); err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +115,9 @@ func (n *Node) takeRecords(ctx context.Context, alone bool, groups cgroup.Hierar
 	if left.groups, err = ownGroups(groups, n.ID()); err != nil {
 		return nil, nil, err
 	}
-	change(left)
+	if err = change(left); err != nil {
+		return nil, nil, err
+	}
 	if alone || !left.any() {
 		return store, left, nil
 	}
@@ -126,7 +128,7 @@ func (n *Node) takeRecords(ctx context.Context, alone bool, groups cgroup.Hierar
 	return store, left, err
 }
 
-func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers)) (err error) {
+func (n *Node) open(ctx, life context.Context, o Options, change func(*leftovers) error) (err error) {
 	if n.bootID, err = process.BootID(); err != nil {
 		return err
 	}

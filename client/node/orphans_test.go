@@ -132,7 +132,7 @@ func TestDestroy_controlGroupWithoutARecord(t *testing.T) {
 	other, stays := newOwned(t, deaf)
 	w.stop()
 	w.lose()
-	must.NoError(t, Destroy(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, false))
+	must.NoError(t, Destroy(t.Context(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, Removal{}))
 	must.False(t, lives(t, group))
 	must.True(t, lives(t, stays))
 	must.NoError(t, os.MkdirAll(w.config.DataDir, 0o700)) // the test reads the records of plugins there

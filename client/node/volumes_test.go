@@ -108,7 +108,7 @@ func newVolumeWorld(t *testing.T, change ...func(*world)) *volumeWorld {
 		w.end()
 		<-w.ended
 		_ = w.node.Close() // a test that ended early has not closed it
-		err := Destroy(context.Background(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, true)
+		err := Destroy(context.Background(), Options{Config: w.config, LogKeeper: []string{"logkeeper"}}, Removal{NoGrace: true})
 		left := w.mounted()
 		for _, point := range left {
 			_ = syscall.Unmount(point, syscall.MNT_DETACH)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
@@ -15,8 +16,8 @@ import (
 
 // flags are the flags of "nodedrain client".
 type flags struct {
-	config         string
-	check, destroy bool
+	config                string
+	check, destroy, force bool
 }
 
 // Command is "nodedrain client".
@@ -51,6 +52,7 @@ func Command() *cli.Command {
 			cli.Flag(&f.config, "config FILE", "The configuration. Required."),
 			cli.Flag(&f.check, "check", `Check the configuration, print "The configuration is valid", and exit.`),
 			cli.Flag(&f.destroy, "destroy", "Remove the stopped client from this machine: stop its tasks and plugins, unmount its volumes, delete its data_dir, and exit. Drain the node first."),
+			cli.Flag(&f.force, "force", "With -destroy: also delete data of ephemeral disks that waits for a replacement."),
 		},
 		Run: f.run,
 	}
@@ -62,6 +64,8 @@ func (f *flags) run(c *cli.Call) error {
 		return c.UsageError("-config is required: it names the configuration file")
 	case f.check && f.destroy:
 		return c.UsageError("-check and -destroy exclude each other")
+	case f.force && !f.destroy:
+		return c.UsageError("-force needs -destroy")
 	}
 	settings, err := config.Load(f.config)
 	if err != nil {
@@ -81,8 +85,12 @@ func (f *flags) run(c *cli.Call) error {
 		// It runs a client without servers, whose usual messages would mislead.
 		settings.Log.Level = max(settings.Log.Level, slog.LevelWarn)
 		options.Logger = logger(c.Errs, settings.Log)
-		if err := node.Destroy(c.Ctx, options, false); err != nil {
+		if err := node.Destroy(c.Ctx, options, node.Removal{KeptData: f.force}); err != nil {
 			return err
+		}
+		if _, err := os.Lstat(settings.DataDir); err == nil {
+			fmt.Fprintf(c.Out, "The client is removed. A file system is mounted at %s, which is empty now\n", settings.DataDir)
+			return nil
 		}
 		fmt.Fprintf(c.Out, "The client is removed, and so is %s\n", settings.DataDir)
 		return nil
