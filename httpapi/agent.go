@@ -97,7 +97,7 @@ func readHealth(q *request) error {
 	}
 	switch kind := q.URL.Query().Get("type"); kind {
 	case "", "server":
-		problem := "No cluster leader"
+		problem := NoLeaderText(q.backend.Peers)
 		if q.backend.Peers.Removed() {
 			problem = "this server was removed from its cluster: its log has the remedy"
 		}

@@ -283,7 +283,7 @@ type Peers interface {
 	// Leads reports whether this server leads, as far as its raft has learned.
 	Leads() bool
 	// Forward sends the request to the leader, with its headers and body, and copies the answer.
-	// Without a leader it answers 500 "No cluster leader". A forwarded request is not forwarded
+	// Without a leader it answers 500 with [NoLeaderText]. A forwarded request is not forwarded
 	// again: a header of the handler marks it, and Forward keeps that header. It writes nothing and returns
 	// false if this server has become the leader.
 	Forward(http.ResponseWriter, *http.Request) (forwarded bool)
@@ -292,6 +292,8 @@ type Peers interface {
 	// Removed reports whether another server has removed this one from its cluster. The health of this
 	// server reports it. False if this server has not read that yet.
 	Removed() bool
+	// Trouble states why this server cannot lead, such as a full disk, or is empty.
+	Trouble() string
 	// Members are the servers, by id.
 	Members() []Member
 	// Survey requests the status of every server of Members, and returns them with the answers. It waits a few seconds

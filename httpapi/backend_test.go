@@ -44,6 +44,8 @@ type fixture struct {
 	broken error
 	// removed is true if another server has removed this one.
 	removed bool
+	// trouble states why this server cannot lead, or is empty.
+	trouble string
 	// follows is true if this server does not lead; forwarded counts the requests that it passed on to
 	// leader, which may be nil.
 	follows   bool
@@ -243,6 +245,8 @@ func (w peerList) Survey(context.Context) []httpapi.Member {
 }
 
 func (w peerList) Removed() bool { return w.removed }
+
+func (w peerList) Trouble() string { return w.trouble }
 
 func (w peerList) LastContact() time.Duration {
 	if w.leads() {

@@ -52,7 +52,7 @@ func asFailure(err error) *failure.Failure {
 	case errors.Is(err, ErrForbidden):
 		code, text = http.StatusForbidden, "Permission denied"
 	case errors.Is(err, ErrNotLeader), errors.Is(err, rules.ErrNotEnabled), errors.Is(err, rules.ErrAbandoned):
-		text = "No cluster leader"
+		text = noLeader
 	case errors.Is(err, ErrInUse):
 		code = http.StatusConflict
 	case errors.Is(err, ErrBadSnapshot):
@@ -72,9 +72,23 @@ func asFailure(err error) *failure.Failure {
 	return &failure.Failure{Code: code, Text: text}
 }
 
+// noLeader is the text of a failure without a leader. Clients compare it.
+const noLeader = "No cluster leader"
+
+// NoLeaderText is the text of a failure without a leader, with the reason if this server has it.
+func NoLeaderText(p Peers) string {
+	if trouble := p.Trouble(); trouble != "" {
+		return noLeader + ": " + trouble
+	}
+	return noLeader
+}
+
 // fail answers with an error. An error of the server is logged, unless the client has disconnected.
 func (q *request) fail(err error) {
 	f := asFailure(err)
+	if f.Text == noLeader {
+		f.Text = NoLeaderText(q.backend.Peers)
+	}
 	if f.Code >= 500 && q.blameless(err) {
 		q.options.Logger.Warn("request failed", "route", q.route.method+" "+q.route.path, "code", f.Code, "error", err)
 	}

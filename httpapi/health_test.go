@@ -21,6 +21,8 @@ func TestReferenceClient_health(t *testing.T) {
 	health = result.Of(agent.Health()).OK(t)
 	must.False(t, health.Server.Ok)
 	must.Eq(t, "No cluster leader", health.Server.Message)
+	w.trouble = "server s1 cannot write its log: no space left on device"
+	must.Eq(t, "No cluster leader: "+w.trouble, result.Of(agent.Health()).OK(t).Server.Message)
 	w.removed = true
 	must.Eq(t, "this server was removed from its cluster: its log has the remedy", result.Of(agent.Health()).OK(t).Server.Message)
 	url := w.serve(httpapi.Options{}).URL + "/v1/agent/health"

@@ -175,6 +175,27 @@ func TestClient_errors(t *testing.T) {
 	}
 }
 
+// A server without a leader may have the reason.
+func TestClient_noLeader(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]struct {
+		is  bool
+		why string
+	}{
+		"No cluster leader":                     {true, ""},
+		"No cluster leader: the disk is full":   {true, "the disk is full"},
+		"No cluster leaders":                    {false, ""},
+		"the leader was lost: the disk is full": {false, ""},
+	} {
+		err := error(&client.Error{Status: 500, Body: body})
+		must.Eq(t, want.is, client.NoLeader(err), must.Sprint(body))
+		must.Eq(t, want.why, client.WhyNoLeader(err), must.Sprint(body))
+		must.False(t, client.NoLeader(&client.Error{Status: 404, Body: body}))
+	}
+	must.False(t, client.NoLeader(errors.New("No cluster leader")))
+	must.Eq(t, "", client.WhyNoLeader(errors.New("No cluster leader: x")))
+}
+
 // A refused request with a token does not add that it had none.
 func TestClient_refusedToken(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,19 @@ type Move struct {
 
 // noLeader is the text of a server without a leader. It has changed nothing.
 const noLeader = "No cluster leader"
+
+// withoutLeader reports whether the text is that of a server without a leader, and returns the reason that the
+// server has, or empty.
+func withoutLeader(text string) (leaderless bool, why string) {
+	if text == noLeader {
+		return true, ""
+	}
+	why, leaderless = strings.CutPrefix(text, noLeader+": ")
+	if !leaderless {
+		why = ""
+	}
+	return leaderless, why
+}
 
 // Limits of the time until an answer begins, besides the wait of a blocking query.
 const (
@@ -252,7 +266,8 @@ func elsewhere(response *http.Response, repeats bool) bool {
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // a text that ends early differs
 	response.Body = readBefore{io.MultiReader(bytes.NewReader(text), response.Body), response.Body}
-	return string(bytes.TrimSpace(text)) == noLeader
+	leaderless, _ := withoutLeader(string(bytes.TrimSpace(text)))
+	return leaderless
 }
 
 // readBefore is a body with the part that was read already.

@@ -130,6 +130,7 @@ func TestClient_nextAddress(t *testing.T) {
 		"a write, s1 refuses":            {first: refuses, call: write(""), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},
 		"a write, s1 resets":             {first: resets, call: write(""), requests: []string{"PUT s1"}, failed: "EOF"},
 		"a write, s1 has no leader":      {first: answers(500, noLeader+"\n"), call: write(""), requests: []string{"PUT s1", "PUT s2"}},
+		"a write, s1 has a reason":       {first: answers(500, noLeader+": the disk is full\n"), call: write(""), requests: []string{"PUT s1", "PUT s2"}},
 		"a write, s1 stops":              {first: answers(503, "the server stops"), call: write(""), requests: []string{"PUT s1"}, failed: "the server stops"},
 		"a write, s1 sends a page":       {first: answers(200, "<html>"), call: write(""), requests: []string{"PUT s1"}, failed: "not the expected JSON"},
 		"a write with key, s1 sends it":  {first: answers(200, "<html>"), call: write("k"), requests: []string{"PUT s1", "PUT s2"}, moves: []string{oneToTwo}},

@@ -61,7 +61,19 @@ func NotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 // NoLeader reports whether a server answered that it has no leader.
 func NoLeader(err error) bool {
 	answer, is := errors.AsType[*Error](err)
-	return is && answer.Status >= http.StatusInternalServerError && answer.Body == noLeader
+	if !is || answer.Status < http.StatusInternalServerError {
+		return false
+	}
+	leaderless, _ := withoutLeader(answer.Body)
+	return leaderless
+}
+
+// WhyNoLeader returns the reason that a server without a leader has, such as that it cannot write its log, or empty.
+func WhyNoLeader(err error) (why string) {
+	if answer, is := errors.AsType[*Error](err); is {
+		_, why = withoutLeader(answer.Body)
+	}
+	return why
 }
 
 // UnknownNode reports whether the error of a heartbeat may mean that the servers do not have the node

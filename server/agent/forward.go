@@ -98,15 +98,13 @@ func (t toLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 // dialInterval is the wait between two attempts to reach a leader.
 const dialInterval = 50 * time.Millisecond
 
-// errNoLeader means that this server has no leader. Clients compare the text noLeader.
+// errNoLeader means that this server has no leader.
 var errNoLeader = errors.New("no cluster leader")
-
-const noLeader = "No cluster leader"
 
 // writeLeaderLost answers a request that no leader has answered.
 func (p peers) writeLeaderLost(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errNoLeader) {
-		httpapi.WriteError(w, http.StatusInternalServerError, noLeader)
+		httpapi.WriteError(w, http.StatusInternalServerError, httpapi.NoLeaderText(p))
 		return
 	}
 	level := hclog.Warn

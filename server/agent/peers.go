@@ -20,6 +20,18 @@ var _ httpapi.Peers = peers{}
 
 func (p peers) raft() *raft.Raft { return p.agent.server.Raft() }
 
+// Trouble states that this server cannot write its log, or is empty.
+func (p peers) Trouble() string {
+	if p.agent.disk == nil {
+		return ""
+	}
+	err := p.agent.disk.WriteError()
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("server %s cannot write its log: %v", p.Name(), err)
+}
+
 // Name returns the name of this server.
 func (p peers) Name() string { return p.agent.Name() }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,8 @@ type Outage struct {
 	// silent means that the outage has printed that no server answers, and partial that some requests are
 	// not answered.
 	silent, partial bool
+	// why is the last printed reason of a server without a leader, or empty.
+	why string
 	// leaderless means that no server had a leader for the last request that needs one.
 	leaderless bool
 }
@@ -113,25 +116,26 @@ func (o *Outage) Moved(m client.Move, patience time.Duration) string {
 		o.silent = true
 		return fmt.Sprintf("no server answers, retrying for %s", patience)
 	case o.answeredAt.After(o.began) && !undecoded:
-		return o.partly(patience)
+		return o.partly("", patience)
 	}
 	return ""
 }
 
-// partly returns the line that some requests are not answered, once in an outage.
-func (o *Outage) partly(patience time.Duration) string {
-	if o.partial {
+// partly returns the line that some requests are not answered, once in an outage for each reason.
+func (o *Outage) partly(why string, patience time.Duration) string {
+	if o.partial && (why == "" || why == o.why) {
 		return ""
 	}
-	o.partial = true
-	return fmt.Sprintf("some requests are not answered: the servers may have no leader; retrying for %s", patience)
+	o.partial, o.why = true, why
+	return fmt.Sprintf("some requests are not answered: %s; retrying for %s", cmp.Or(why, "the servers may have no leader"), patience)
 }
 
 // Leaderless notes that no server had a leader for a request that needs one. Other requests are answered, and no
-// connection is lost. The outage lasts until Led. It returns a line, or empty.
-func (o *Outage) Leaderless(patience time.Duration) string {
+// connection is lost. The outage lasts until Led. why is the reason that the server has, or empty. It returns a
+// line, or empty.
+func (o *Outage) Leaderless(why string, patience time.Duration) string {
 	o.leaderless = true
-	return o.partly(patience)
+	return o.partly(SingleLine(why), patience)
 }
 
 // Led notes that a leader has answered.

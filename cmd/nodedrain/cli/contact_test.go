@@ -239,14 +239,26 @@ func TestOutage_noLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var o Outage
-		must.Eq(t, "some requests are not answered: the servers may have no leader; retrying for 10m0s", o.Leaderless(10*time.Minute))
+		must.Eq(t, "some requests are not answered: the servers may have no leader; retrying for 10m0s", o.Leaderless("", 10*time.Minute))
 		for range 3 {
 			time.Sleep(settling)
 			must.Eq(t, "", o.Answered())
-			must.Eq(t, "", o.Leaderless(10*time.Minute))
+			must.Eq(t, "", o.Leaderless("", 10*time.Minute))
 		}
 		o.Led()
 		must.Eq(t, "all requests are answered again", o.Answered())
 		must.Eq(t, "", o.Answered())
 	})
+}
+
+// A server without a leader has the reason. Bug: the watch printed only that the servers may have no leader.
+func TestOutage_whyNoLeader(t *testing.T) {
+	t.Parallel()
+	const full = "server s1 cannot write its log: no space left on device"
+	var o Outage
+	must.Eq(t, "some requests are not answered: the servers may have no leader; retrying for 10m0s", o.Leaderless("", 10*time.Minute))
+	must.Eq(t, "some requests are not answered: "+full+"; retrying for 10m0s", o.Leaderless(full, 10*time.Minute), must.Sprint("the reason comes later"))
+	must.Eq(t, "", o.Leaderless(full, 10*time.Minute))
+	must.Eq(t, "", o.Leaderless("", 10*time.Minute))
+	must.Eq(t, "", o.Leaderless(full, 10*time.Minute))
 }

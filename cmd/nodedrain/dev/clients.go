@@ -162,7 +162,9 @@ func (c *Cluster) destroyAll(ctx context.Context, force bool) error {
 	errs := make([]error, len(names))
 	var running sync.WaitGroup
 	for i, name := range names {
-		running.Go(func() { errs[i] = node.Destroy(ctx, c.options(name, rawExec, mock), node.Removal{NoGrace: force, KeptData: true}) })
+		running.Go(func() {
+			errs[i] = node.Destroy(ctx, c.options(name, rawExec, mock), node.Removal{NoGrace: force, KeptData: true})
+		})
 	}
 	running.Wait()
 	return errors.Join(errs...)

@@ -48,10 +48,11 @@ const (
 )
 
 // observation is the result of one read: a node, its allocations or its report, or the error that
-// ended the reads. Or it is a lost connection, or no server has a leader.
+// ended the reads. Or it is a lost connection, or no server has a leader, with the reason that it has.
 type observation struct {
 	moved      *client.Move
 	leaderless bool
+	why        string
 	node       *wire.Node
 	allocs     []*wire.Allocation
 	report     *wire.NodeDrain
@@ -87,7 +88,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 			case s.moved != nil:
 				m.trouble(m.outage.Moved(*s.moved, m.Contact.Patience))
 			case s.leaderless:
-				m.trouble(m.outage.Leaderless(m.Contact.Patience))
+				m.trouble(m.outage.Leaderless(s.why, m.Contact.Patience))
 			case s.err != nil:
 				m.giveUp(s)
 				return cli.ExitCode(1)
@@ -269,7 +270,7 @@ func (m *Monitor) readReport(ctx context.Context, observations chan<- observatio
 				return
 			}
 		case client.NoLeader(err):
-			if !send(ctx, observations, observation{leaderless: true}) {
+			if !send(ctx, observations, observation{leaderless: true, why: client.WhyNoLeader(err)}) {
 				return
 			}
 		}

@@ -168,6 +168,16 @@ func (d *Dir) Promised() string { return d.promised }
 // Log returns raft's log.
 func (d *Dir) Log() raft.LogStore { return d.cached }
 
+// WriteError returns why the last entries of the log were not stored, such as a full disk, or nil. A server with
+// such a log cannot lead. The error has no path, because callers without a right may read it.
+func (d *Dir) WriteError() error {
+	err := d.log.writeError()
+	if at, is := errors.AsType[*fs.PathError](err); is {
+		return at.Err
+	}
+	return err
+}
+
 // Stable returns the store of raft's term and vote.
 func (d *Dir) Stable() raft.StableStore { return d.log }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"sync"
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -21,6 +22,9 @@ type logStore struct {
 	path      string
 	recorder  *recorder
 	snapshots raft.SnapshotStore
+
+	mu     sync.Mutex
+	failed error // why the last entries were not stored, or nil; guarded by mu
 }
 
 var (
@@ -37,13 +41,24 @@ func (l *logStore) StoreLogs(entries []*raft.Log) error {
 	for i, entry := range entries {
 		summed[i] = withChecksum(entry)
 	}
-	if err := l.BoltStore.StoreLogs(summed); err != nil {
+	err := l.BoltStore.StoreLogs(summed)
+	l.mu.Lock()
+	l.failed = err
+	l.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	if len(entries) > 0 {
 		l.recorder.recordAppend(entries[len(entries)-1].Index)
 	}
 	return nil
+}
+
+// writeError returns why the last entries were not stored, or nil.
+func (l *logStore) writeError() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
 }
 
 // GetLog reads an entry and checks it.
