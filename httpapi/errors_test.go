@@ -93,6 +93,8 @@ func TestErrors(t *testing.T) {
 		{"PUT", n1 + "/drain", "{} {}", 400, "the request body is not JSON at byte 4: invalid character '{' after top-level value"},
 		{"PUT", n1 + "/drain", `{"DrainSpec":{"Deadline":9223372036854775808}}`, 400, "DrainSpec.Deadline is the number 9223372036854775808; it must be a whole number of nanoseconds, of at most 64 bits, such as 30000000000 for 30 seconds"},
 		{"PUT", n1 + "/drain?idempotency_token=" + strings.Repeat("x", 257), "{}", 400, "idempotency_token is longer than 256 bytes"},
+		{"PUT", n1 + "/drain?idempotency_token=", "{}", 400, "idempotency_token is empty: without a key the request would not be applied only once"},
+		{"PUT", n1 + "/drain?idempotency_token=%20", "{}", 400, "idempotency_token is empty: without a key the request would not be applied only once"},
 		{"PUT", n1 + "/drain", `{"Meta":{"x":"` + strings.Repeat("x", 600) + `"}}`, 413, "request body is larger than 500 bytes"},
 		{"GET", "/v1/nodes?index=99999999999999999999", "", 400, "Invalid index"},
 		{"GET", "/v1/nodes?reverse=maybe", "", 400, "Expect `true` or `false` for `reverse` query string parameter"},

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -116,9 +117,14 @@ func diffBase(values url.Values) (version *uint64, err error) {
 // maxIdempotencyToken bounds the key that a drain stores, in bytes.
 const maxIdempotencyToken = 256
 
-// idempotencyToken is the key of a request that may be repeated, or empty.
+// idempotencyToken is the key of a request that may be repeated, or empty for a request without one. A key that is
+// sent empty is mostly a variable of a script that is not set, and the request would take effect each time.
 func idempotencyToken(q *request) (string, error) {
-	token := q.URL.Query().Get("idempotency_token")
+	values := q.URL.Query()
+	token := values.Get("idempotency_token")
+	if values.Has("idempotency_token") && strings.TrimSpace(token) == "" {
+		return "", failure.Bad("idempotency_token is empty: without a key the request would not be applied only once")
+	}
 	if len(token) > maxIdempotencyToken {
 		return "", failure.Bad("idempotency_token is longer than %d bytes", maxIdempotencyToken)
 	}
