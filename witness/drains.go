@@ -157,7 +157,7 @@ func (w *Witness) judgeEnd(e Entry, d *drain, running, record *cluster.Drain) {
 	unconfirmed := confirmations{w, e}.judgeUnconfirmed(d, running, record)
 	switch after := e.After.Node(running.NodeID); {
 	case after == nil:
-		expected, left = cluster.OutcomeNodeGone, w.countLeft(e, running)
+		expected, left = cluster.OutcomeNodeGone, countLeft(e, running)
 	case e.Source == Operator, e.Source == UnknownSource && record.Outcome == cluster.OutcomeCancelled:
 		expected, left = cluster.OutcomeCancelled, w.judgeCancelled(e, running)
 	default:
@@ -240,7 +240,7 @@ func (w *Witness) judgeLeft(e Entry, record *cluster.Drain) (left int) {
 }
 
 // countLeft counts the live allocations that a drain had to wait for.
-func (w *Witness) countLeft(e Entry, d *cluster.Drain) (left int) {
+func countLeft(e Entry, d *cluster.Drain) (left int) {
 	for range leaving(e.After, d) {
 		left++
 	}

@@ -24,8 +24,8 @@ type Witness struct {
 
 // group is a group that has had an allocation on a draining node.
 type group struct {
-	lowest, lowestAtMark Level
-	pacedMarks           int
+	now, lowest, lowestAtMark Level
+	pacedMarks                int
 }
 
 // New returns a witness of a log from its beginning.
@@ -142,11 +142,21 @@ func (w *Witness) recount(e Entry, keys []cluster.GroupKey, fresh map[cluster.Gr
 		pace, exists := opinion.PaceOf(e.After.Job(key.Job), key.Name)
 		now := Level{Healthy: counts[key.Name], Count: pace.Count, Limit: pace.Limit(), Index: e.Index, At: e.At}
 		g := w.groups[key]
+		g.now = now
 		if exists && !w.options.MarksOnly {
 			g.lowest.lower(now)
 		}
 		w.judgePaced(e, key, fresh[key], now, exists)
 	}
+}
+
+// Level returns the level of a group after the newest entry. It is zero if the group has had no allocation on a draining
+// node, and with MarksOnly that after the newest mark.
+func (w *Witness) Level(key cluster.GroupKey) Level {
+	if g := w.groups[key]; g != nil {
+		return g.now
+	}
+	return Level{}
 }
 
 // judgePaced replays the entry's marks on one group. It judges each in the state after the

@@ -9,6 +9,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
+	"github.com/seed-f9cf0b39/nodedrain/witness"
+	"github.com/seed-f9cf0b39/nodedrain/witness/applied"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -28,7 +30,8 @@ const (
 // It never changes the rows that it reads.
 type Judge struct {
 	invariant.Findings
-	drains map[cluster.DrainID]*drain
+	drains  map[cluster.DrainID]*drain
+	witness *witness.Witness
 }
 
 // drain is a running drain that began under the eyes of the judge.
@@ -38,19 +41,33 @@ type drain struct {
 	stages map[opinion.Stage]bool
 }
 
-type group struct{ marked, lowest int }
+// group is what the judge counts of a group, from the first mark by the drain on.
+type group struct {
+	marked, lowest int
+	// witnessed is the first of the lowest levels of the witness.
+	witnessed witness.Level
+}
 
 // New returns a judge of a run that has not started.
-func New() *Judge { return &Judge{drains: make(map[cluster.DrainID]*drain)} }
+func New() *Judge {
+	j := &Judge{drains: make(map[cluster.DrainID]*drain)}
+	j.Restored()
+	return j
+}
 
-// Restored forgets all drains: the state of which they are parts is gone.
-func (j *Judge) Restored() { clear(j.drains) }
+// Restored forgets all drains: the state of which they are parts is gone. The new witness finds drains that it has not
+// seen to start. The judge reads its levels only.
+func (j *Judge) Restored() {
+	clear(j.drains)
+	j.witness = witness.New(witness.Options{MaxFindings: 1})
+}
 
 // Applied checks an entry. Call it once for each entry, in the order of the log.
 func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	if a.Before == nil || a.After == nil || a.After.ClusterVersion() < firstVersion {
 		return
 	}
+	j.witness.Observe(applied.Entry(a))
 	for n := range a.After.DrainingNodes() {
 		if before := a.Before.Node(n.ID); before == nil || before.Drain == nil || before.Drain.ID != n.Drain.ID {
 			j.drains[n.Drain.ID] = &drain{node: n.ID, groups: make(map[cluster.GroupKey]*group), stages: make(map[opinion.Stage]bool)}
@@ -58,7 +75,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.drains)) {
 		d := j.drains[id]
-		d.read(a, id)
+		d.read(a, id, j.witness)
 		if record := a.After.DrainRecord(id); record != nil {
 			j.judgeEnd(now, a, d, record)
 			delete(j.drains, id)
@@ -67,7 +84,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 }
 
 // read counts the marks of an entry, and the healthy allocations after it.
-func (d *drain) read(a shims.Applied, id cluster.DrainID) {
+func (d *drain) read(a shims.Applied, id cluster.DrainID, w *witness.Witness) {
 	for row := range a.After.AllocsByNode(d.node) {
 		if row.ModifyIndex != a.Index || row.DesiredTransition.Drain != id || !row.DesiredTransition.Migrate {
 			continue
@@ -77,13 +94,16 @@ func (d *drain) read(a shims.Applied, id cluster.DrainID) {
 		}
 		k := row.GroupKey()
 		if d.groups[k] == nil {
-			d.groups[k] = &group{lowest: healthy(a.After, k)}
+			d.groups[k] = &group{lowest: healthy(a.After, k), witnessed: w.Level(k)}
 		}
 		d.groups[k].marked++
 		d.stages[opinion.StageOf(row)] = true
 	}
 	for k, g := range d.groups {
 		g.lowest = min(g.lowest, healthy(a.After, k))
+		if now := w.Level(k); now.Healthy < g.witnessed.Healthy {
+			g.witnessed = now
+		}
 	}
 }
 
@@ -131,6 +151,8 @@ func (j *Judge) judgeEnd(now time.Time, a shims.Applied, d *drain, record *clust
 	for _, found := range story.Groups {
 		if want := d.groups[found.Key]; want == nil || want.marked != found.Marked || want.lowest != found.Lowest {
 			report(WrongGroup, "group %s: %d marked, lowest %d, and the rows showed %+v", found.Key, found.Marked, found.Lowest, want)
+		} else if seen := want.witnessed; seen.Healthy != found.Lowest || seen.Limit != found.Needed {
+			report(NotWitnessed, "group %s: lowest %d with %d needed, and the witness counted %d with %d", found.Key, found.Lowest, found.Needed, seen.Healthy, seen.Limit)
 		}
 	}
 }

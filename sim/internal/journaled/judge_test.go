@@ -16,31 +16,42 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+func isMark(m shims.Message) bool {
+	_, is := m.(*shims.AllocUpdateDesiredTransition)
+	return is
+}
+
+func isStart(m shims.Message) bool {
+	u, is := m.(*shims.NodeUpdateDrain)
+	return is && u.Spec != nil
+}
+
 // A judge compares the journal of a drain with the entries that it has seen. The journal of the product is right, so
-// the judge misses an entry in the cases with findings.
+// the judge misses an entry, or its witness does, in the cases with findings.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		misses func(m shims.Message) bool
-		want   []invariant.Check
+		// unnamed means that the witness misses the entries: their messages name no rows.
+		unnamed bool
+		want    []invariant.Check
 	}{
-		"all entries": {func(shims.Message) bool { return false }, nil},
-		"without the mark": {func(m shims.Message) bool {
-			_, is := m.(*shims.AllocUpdateDesiredTransition)
-			return is
-		}, []invariant.Check{journaled.NoStage, journaled.WrongGroup, journaled.WrongGroup}},
-		"without the start": {func(m shims.Message) bool {
-			u, is := m.(*shims.NodeUpdateDrain)
-			return is && u.Spec != nil
-		}, nil},
+		"all entries":                  {func(shims.Message) bool { return false }, false, nil},
+		"without the mark":             {isMark, false, []invariant.Check{journaled.NoStage, journaled.WrongGroup, journaled.WrongGroup}},
+		"without the start":            {isStart, false, nil},
+		"a witness of the start alone": {func(m shims.Message) bool { return !isStart(m) }, true, []invariant.Check{journaled.NotWitnessed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			judge := journaled.New()
 			r := clustertest.NewReplica(t, shims.FSMConfig{OnApply: func(a shims.Applied) {
-				if !test.misses(a.Message) {
-					judge.Applied(start, a)
+				if test.misses(a.Message) {
+					if !test.unnamed {
+						return
+					}
+					a.Message = &shims.NodeAppendEvent{}
 				}
+				judge.Applied(start, a)
 			}})
 			r.Now = func() time.Time { return start }
 			r.Must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
