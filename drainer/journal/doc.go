@@ -10,7 +10,8 @@
 //
 // A journal has at most [MaxEvents] events. When it has more, it keeps the first ones and the latest ones, and
 // counts the others in EventsOmitted. The texts of events are cut. The journal of an ended drain has the
-// [MaxGroups] groups that the drain brought lowest, and counts the others. So its size is at most [MaxBytes].
+// [MaxGroups] groups that were farthest below their need, and then those with the lowest numbers. It counts the
+// others. So its size is at most [MaxBytes].
 //
 // # Health
 //

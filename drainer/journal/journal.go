@@ -32,8 +32,8 @@ type Journal struct {
 	Events []Event
 	// EventsOmitted counts the events that are missing after the first ones.
 	EventsOmitted int `codec:",omitempty"`
-	// Groups are, by key, the groups of which the drain has marked allocations: those that came lowest. They
-	// are written when the drain ends.
+	// Groups are, by key, the groups of which the drain has marked allocations: those that were farthest below
+	// their need, and then those with the lowest numbers. They are written when the drain ends.
 	Groups []Group `codec:",omitempty"`
 	// GroupsOmitted counts the groups that are missing.
 	GroupsOmitted int `codec:",omitempty"`
@@ -126,8 +126,8 @@ func (e Event) bytes() int {
 	return n
 }
 
-// End ends the journal. It closes the time at the lowest health of each group, and keeps the groups that came
-// lowest.
+// End ends the journal. It closes the time at the lowest health of each group, and keeps the groups that were
+// farthest below their need.
 func (j *Journal) End(groups []Group, at time.Time, index uint64) {
 	for i := range groups {
 		groups[i].rise(at.UTC())

@@ -287,7 +287,7 @@ type Journal struct {
 	EventsFirst   int
 	EventsOmitted int
 	// Groups are, by namespace, job and group, the groups of which the drain has marked allocations. After its end they
-	// are those that came lowest, and GroupsOmitted counts the others.
+	// are those that were farthest below their need, and GroupsOmitted counts the others.
 	Groups        []JournalGroup
 	GroupsOmitted int
 }
