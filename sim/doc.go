@@ -7,9 +7,9 @@
 // one the deletion of ended work ([collected.Judge]), and another one the claims of volumes
 // ([claimed.Judge]), and another one compares the ends of drains with the processes of the nodes
 // ([ended.Judge]), and another one the rollouts of new versions ([rolled.Judge]), and another one the catalogue of services
-// ([listed.Judge]), and another one the journals of drains ([journaled.Judge]). If the nodes run
-// the real client, a judge of each node checks N1 to N9, N12 ([onnode.Judge]). The [Result] holds
-// the violations, and the events that had no effect ([NoEffect]). Equal scenarios give equal runs,
+// ([listed.Judge]), and another one the journals of drains ([journaled.Judge]), and another one the
+// learned times of groups ([timed.Judge]). If the nodes run the real client, a judge of each node
+// checks N1 to N9, N12 ([onnode.Judge]). The [Result] holds the violations, and the events that had no effect ([NoEffect]). Equal scenarios give equal runs,
 // to the last step: the hash of a run shows it.
 //
 // # Packages
@@ -25,6 +25,7 @@
 //	rolled     the judge of rollouts
 //	listed     the judge of the catalogue of services
 //	journaled  the judge of the journals of drains
+//	timed      the judge of the learned times of groups
 //	machine    a node that runs the real client
 //	onnode     the judge of such a node
 //	swarm      scenarios from seeds, many of them, and counts of rare events

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/moved"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/rolled"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/timed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -56,6 +57,8 @@ type judging struct {
 	ends *ended.Judge
 	// journals compares the journals of drains with the rows.
 	journals *journaled.Judge
+	// times compares the learned times of groups with the entries.
+	times *timed.Judge
 	// catalogue judges the catalogue of services, or is nil without services.
 	catalogue *listed.Judge
 	// moves judges the moves of data, if the nodes run real clients.
@@ -76,7 +79,7 @@ const reportsPerEntry = 4
 func newJudging(p *player) *judging {
 	w := p.world
 	judge := invariant.New(p.judgeOptions())
-	j := &judging{player: p, world: w, judge: judge, claims: claimed.New(), journals: journaled.New(), volumes: p.scenario.UsesVolumes()}
+	j := &judging{player: p, world: w, judge: judge, claims: claimed.New(), journals: journaled.New(), times: timed.New(), volumes: p.scenario.UsesVolumes()}
 	j.ends = ended.New(ended.Options{Marked: p.config.Policy.Completion == rules.CompletionMarked, Real: p.scenario.Cluster.Clients == scenario.RealClients, Lives: j.lives})
 	j.moves = moved.New(moved.Options{
 		Retention: cmp.Or(p.scenario.Cluster.Retention, client.DefaultDataRetention), Marked: p.config.Policy.Completion == rules.CompletionMarked, Machines: w.Machines,
@@ -105,6 +108,7 @@ func newJudging(p *player) *judging {
 			}
 			j.ends.Applied(w.Now(), a)
 			j.journals.Applied(w.Now(), a)
+			j.times.Applied(w.Now(), a)
 			j.moves.Applied(w.Now(), a)
 			if j.catalogue != nil {
 				j.catalogue.Applied(w.Now(), a)
@@ -406,7 +410,8 @@ func (j *judging) end(idle bool, limit time.Time) ([]invariant.Violation, error)
 		j.still()
 	}
 	j.judge.End(at, states...)
-	violations := slices.Concat(j.judge.Violations(), j.plans.Violations(), j.rollouts.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.journals.Violations(), j.moves.Violations(), j.player.nodes.violations())
+	j.times.End(at, j.world.Truth())
+	violations := slices.Concat(j.judge.Violations(), j.plans.Violations(), j.rollouts.Violations(), j.collection.Violations(), j.claims.Violations(), j.ends.Violations(), j.journals.Violations(), j.times.Violations(), j.moves.Violations(), j.player.nodes.violations())
 	if j.catalogue != nil {
 		violations = append(violations, j.catalogue.Violations()...)
 	}

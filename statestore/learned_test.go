@@ -21,11 +21,12 @@ func learning(t must.T, v cluster.Version) *world {
 	w.write(func(txn *statestore.Txn) { txn.RaiseClusterVersion(v) })
 	w.nodes("n1", "n2")
 	w.job(serviceJob("web", 1))
-	w.placePending("n1", "a")
+	placePending(w, "n1", "a")
 	return w
 }
 
-func (w *world) placePending(n cluster.NodeID, id string) {
+// placePending places an allocation of web that has not started.
+func placePending(w *world, n cluster.NodeID, id string) {
 	w.place(w.snap().Job(webGroup.Job), n, func(a *cluster.Allocation) {
 		a.ClientStatus, a.DeploymentStatus = cluster.ClientPending, nil
 	}, id)
@@ -37,8 +38,8 @@ func (w *world) after(d time.Duration) *world {
 	return w
 }
 
-// unknown applies a plan that finds the node of an allocation away.
-func unknown(w *world, id cluster.AllocID) {
+// goesAway applies a plan for an allocation whose node is away.
+func goesAway(w *world, id cluster.AllocID) {
 	w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: id, Unknown: true}}})
 }
 
@@ -115,15 +116,15 @@ func TestLearnedTimes(t *testing.T) {
 			w.reportNow(cluster.ClientComplete, true, "a")
 		}, 10 * second, 30 * second, 40 * second},
 		"its node is away when it starts": {func(w *world) {
-			unknown(w, "a")
+			goesAway(w, "a")
 			w.after(time.Hour).reportNow(cluster.ClientRunning, false, "a")
 			w.reportNow(cluster.ClientRunning, true, "a")
 		}, 0, 0, 0},
 		"its node is away when it is judged and ends": {func(w *world) {
 			w.after(10*second).reportNow(cluster.ClientRunning, false, "a")
-			unknown(w, "a")
+			goesAway(w, "a")
 			w.after(time.Hour).reportNow(cluster.ClientRunning, true, "a")
-			unknown(w, "a")
+			goesAway(w, "a")
 			w.stop("a")
 			w.after(time.Hour).reportNow(cluster.ClientComplete, true, "a")
 		}, 10 * second, 0, 0},
@@ -170,8 +171,8 @@ func TestLearnedTimes(t *testing.T) {
 func TestLearnedTimes_belowItsVersion(t *testing.T) {
 	t.Parallel()
 	w := learning(t, cluster.VersionOfLearnedTimes-1)
-	w.placePending("n1", "b")
-	w.placePending("n1", "c")
+	placePending(w, "n1", "b")
+	placePending(w, "n1", "c")
 	w.reportNow(cluster.ClientRunning, false, "a", "b")
 	w.reportNow(cluster.ClientRunning, true, "a")
 	w.stop("a")
@@ -213,7 +214,7 @@ func TestLearnedTimes_dropped(t *testing.T) {
 			t.Parallel()
 			w := learning(t, cluster.VersionOfLearnedTimes)
 			w.job(serviceJob("we", 1))
-			w.placePending("n2", "b")
+			placePending(w, "n2", "b")
 			w.reportNow(cluster.ClientRunning, false, "a", "b")
 			w.write(func(txn *statestore.Txn) { must.NoError(t, test.change(txn)) })
 			must.Eq(t, test.stays, statestore.LearnedTimes(w.snap().State, webGroup) != nil)

@@ -26,12 +26,12 @@ type Bug struct {
 // Guarantee is the name of a guarantee: "G1" to "G12" of package drainer, "S1" of package
 // sim/internal/placement, "S2" of package sim/internal/collected,
 // "S3" of package sim/internal/claimed, "S4" of package sim/internal/moved, "S6" of package sim/internal/listed,
-// "S7" of package sim/internal/journaled, or "N1" to "N9" and "N12" of package client.
+// "S7" of package sim/internal/journaled, "S8" of package sim/internal/timed, or "N1" to "N9" and "N12" of package client.
 type Guarantee string
 
 // Guarantees returns all guarantees in order.
 func Guarantees() []Guarantee {
-	return []Guarantee{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "S1", "S2", "S3", "S4", "S5", "S6", "S7", "N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9", "N12"}
+	return []Guarantee{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9", "N12"}
 }
 
 // Edit replaces code inside one function.

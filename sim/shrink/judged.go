@@ -16,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/moved"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/placement"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/rolled"
+	"github.com/seed-f9cf0b39/nodedrain/sim/internal/timed"
 	"github.com/seed-f9cf0b39/nodedrain/sim/invariant"
 	"github.com/seed-f9cf0b39/nodedrain/sim/scenario"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
@@ -75,7 +76,7 @@ func judged(s *scenario.Scenario, play func(*scenario.Scenario, sim.Options) (*s
 
 // Known reports whether [Judging] has a check with the name.
 func Known(check string) bool {
-	checks := slices.Concat(invariant.Checks(), placement.Checks(), collected.Checks(), claimed.Checks(), ended.Checks(), moved.Checks(), rolled.Checks(), listed.Checks(), journaled.Checks(), []invariant.Check{"G10 too many steps"})
+	checks := slices.Concat(invariant.Checks(), placement.Checks(), collected.Checks(), claimed.Checks(), ended.Checks(), moved.Checks(), rolled.Checks(), listed.Checks(), journaled.Checks(), timed.Checks(), []invariant.Check{"G10 too many steps"})
 	kind, _, found := strings.Cut(check, ": ")
 	return slices.Contains(checks, invariant.Check(check)) || found && (kind == "panic" || kind == "unplayable")
 }
