@@ -227,5 +227,8 @@ func TestExec_bound(t *testing.T) {
 	must.EqOp(t, "256 commands of operators run on this node: retry later", text)
 	sessions[0].send(wire.ExecInput{Stdin: &wire.ExecData{Close: true}})
 	sessions[0].end()
-	w.exec(url.Values{})
+	for status = http.StatusTooManyRequests; status == http.StatusTooManyRequests; { // the handler ends after the stream
+		_, status = w.tryExec(url.Values{})
+	}
+	must.EqOp(t, http.StatusSwitchingProtocols, status)
 }
