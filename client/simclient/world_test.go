@@ -87,6 +87,9 @@ func (s *state) apply(r cluster.AllocReport) bool {
 	if before == nil || before.NodeID != r.Node || before.ClientTerminal() && before.ClientStatus != cluster.ClientLost {
 		return false
 	}
+	if before.ClientStatus == cluster.ClientLost && r.ClientStatus != cluster.ClientComplete && r.ClientStatus != cluster.ClientFailed {
+		return false // of a lost allocation the servers accept only the end
+	}
 	verdict := r.Healthy != nil && (!before.HasVerdict() || before.JudgedHealthy() != *r.Healthy)
 	if before.ClientStatus == r.ClientStatus && !verdict {
 		return false

@@ -69,7 +69,7 @@ func (w rows) retried(a *cluster.Allocation) bool {
 		return false
 	}
 	switch {
-	case job.Type == "system" || job.Type == "sysbatch":
+	case job.Type == "system" || job.Type == "sysbatch", job.Type == "batch" && a.ClientStatus == "complete":
 		return false
 	case g.Reschedule.Unlimited, a.DesiredTransition.Migrate, a.DesiredTransition.ForceReschedule:
 		return true
