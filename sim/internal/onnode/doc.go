@@ -27,7 +27,8 @@
 //     stop it, or have not answered for the stop_on_client_after of the group, and the
 //     shutdown delays of the group and of the task have passed. Or another task of the allocation has
 //     ended, and the shutdown delay of the task has passed since then. Or a record or a report states
-//     that a task has failed. The record may be saved a little later. With a full disk, or if the
+//     that a task has failed or restarts. A driver that hangs may send the signal after the loss of this
+//     record. The record may be saved a little later. With a full disk, or if the
 //     client dies before, it is missing. Or the task is a poststop task that has used its time.
 //   - At that time the tasks that must stop earlier have no process, except processes that cannot
 //     die. The order is: leader, main tasks, sidecars. A task that a check restarts ends alone.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/sim/internal/machine"
 )
@@ -60,6 +61,8 @@ type alloc struct {
 	health                      health
 	// terminated and unreserved are the times of the events that were judged, by task.
 	terminated, unreserved map[string]time.Time
+	// toRestart are the starts that restart, by the last record before its loss.
+	toRestart []driver.TaskID
 	// results are those of its checks, by name.
 	results map[string]results
 }

@@ -143,7 +143,7 @@ func (j *tasks) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 		return
 	}
 	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate), life: j.lives, watchdog: watchdog})
-	alone := restarts(n, id, p) && len(a.restarting(task)) > 0
+	alone := a.restarts(n, p) && len(a.restarting(task)) > 0
 	for _, other := range a.group().Tasks {
 		if other != nil && !alone && place(other) < place(task) && j.taskRuns(n, id, other.Name) {
 			j.find("N2 order", id, "%s must stop before %s, which runs", name, other.Name)
@@ -238,7 +238,7 @@ func (j *tasks) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cl
 		}
 	}
 	r := n.Record(id)
-	return n.DiskFull() || a.failed || restarts(n, id, p) && j.mayRestart(a, task, p) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
+	return n.DiskFull() || a.failed || a.restarts(n, p) && j.mayRestart(a, task, p) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
 }
 
 // stopSlack is longer than a client waits for a driver that is down, after the grace.

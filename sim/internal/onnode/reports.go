@@ -25,6 +25,9 @@ func (j *Judge) Saved(n *machine.Node, r *client.Record) {
 			}
 		}
 	}
+	if !a.lost {
+		a.toRestart = restartsOf(r)
+	}
 	checkTimes(j, n, a, r)
 	verdicts{j}.saved(n, a, r)
 }

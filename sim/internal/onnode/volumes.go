@@ -5,8 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-f9cf0b39/nodedrain/client"
 	"github.com/seed-f9cf0b39/nodedrain/client/volume"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/plugin/driver"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/driver/scripted"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/storage"
 	double "github.com/seed-f9cf0b39/nodedrain/plugin/storage/scripted"
@@ -210,7 +212,7 @@ func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
 		return // only the first signal is judged
 	}
 	needs := v.served(n, config)
-	if len(needs) == 0 || restarts(n, a.id, p) || v.holdIsOver(n, a) || v.hasSuccessor(n, a, config) {
+	if len(needs) == 0 || a.restarts(n, p) || v.holdIsOver(n, a) || v.hasSuccessor(n, a, config) {
 		return
 	}
 	if v.driverAway(time.Minute) && slices.ContainsFunc(v.order, func(o *alloc) bool { return o != a && o.serves(config) }) {
@@ -220,18 +222,24 @@ func (v *porter) storageStops(n *machine.Node, a *alloc, p *scripted.Process) {
 }
 
 // restarts reports whether a record states that a task restarts, or has no handle of its start. The driver died before
-// it answered, so the client removes that start and begins another one.
-func restarts(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
-	r := n.Record(id)
-	if r == nil {
-		return false
+// it answered, so the client removes that start and begins another one. A driver that hangs may stop the task after the
+// loss of this record.
+func (a *alloc) restarts(n *machine.Node, p *scripted.Process) bool {
+	if a.lost && slices.Contains(a.toRestart, p.Task) {
+		return true
 	}
+	r := n.Record(a.id)
+	return r != nil && (r.RestartAll || slices.Contains(restartsOf(r), p.Task))
+}
+
+// restartsOf returns the starts of the tasks that restart.
+func restartsOf(r *client.Record) (all []driver.TaskID) {
 	for _, t := range r.Tasks {
-		if t.ID == p.Task && (t.Restarting || len(t.Handle) == 0) {
-			return true
+		if t.Restarting || len(t.Handle) == 0 {
+			all = append(all, t.ID)
 		}
 	}
-	return r.RestartAll
+	return all
 }
 
 // holdIsOver reports whether the hold limit has passed since the allocation of a storage plugin had
