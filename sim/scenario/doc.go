@@ -188,7 +188,8 @@
 //   - lost-after=TIME: how long an allocation may be unreachable before it is lost. no-replace: nothing
 //     replaces it meanwhile, nor when it is lost, until its end is confirmed. keep-replacement: if its
 //     node returns in time, its replacement is kept.
-//   - stop-away=TIME: how long a client that reaches no server lets an allocation run.
+//   - stop-away=TIME: how long a client that reaches no server lets an allocation run. max-run=TIME: how long a real
+//     client lets an allocation run.
 //
 // Parameters that are left out have the defaults of the product. If a file names no allocation of a
 // job, the scheduler places the job at the beginning. Otherwise it does so only after an event.

@@ -101,6 +101,7 @@ type Group struct {
 	NoReplace       bool          `drain:"no-replace"`
 	KeepReplacement bool          `drain:"keep-replacement"`
 	StopAway        time.Duration `drain:"stop-away"` // after which a client that reaches no server stops it
+	MaxRun          time.Duration `drain:"max-run"`   // after which a client stops it
 	Restart         time.Duration `drain:"restart"`   // after which a task that has ended starts again, without a limit
 	Classes         []string      `drain:"classes"`   // the node classes on which it may run; nil is any
 	// Service: each allocation is an instance of a service with the name of the group. Check is the check of the service, or

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -212,6 +213,34 @@ func drawPolicy(d dice) *cluster.ReschedulePolicy {
 		p.Interval = d.span(time.Duration(p.Attempts)*max(p.Delay, p.MaxDelay)+cluster.MinRescheduleInterval, time.Hour)
 	}
 	return p
+}
+
+// oddsOfIntervals is the probability that an allocation of a group fails again and again, and its failures leave the
+// interval of the policy.
+const oddsOfIntervals = 0.12
+
+// drawIntervals draws a group whose policy permits few attempts within a short interval, and failures of one allocation.
+// Some come within the interval and some after it. The run goes on, because a group that stays short shows itself late. The
+// other worlds draw what they drew without them.
+func (m *edits) drawIntervals() {
+	d := m.draft.dice("intervals")
+	g := m.story.touched(d, slices.DeleteFunc(slices.Clone(m.population.groups), func(g *group) bool {
+		return m.population.jobOf(g).Type.EveryNode() || m.population.specOf(g).Count == 0 || m.population.specOf(g).Reschedule != nil
+	}))
+	if g == nil || !d.odds(oddsOfIntervals) {
+		return
+	}
+	p := &cluster.ReschedulePolicy{Attempts: d.between(1, 2), Delay: d.span(cluster.MinRescheduleDelay, 7*time.Second), DelayFunction: cluster.DelayConstant}
+	p.Interval = d.span(max(cluster.MinRescheduleInterval, time.Duration(p.Attempts)*p.Delay), 30*time.Second)
+	m.population.specOf(g).Reschedule = p
+	m.draft.lasting = m.draft.lasting || !m.draft.real() // tasks of a real client would cost too much
+	name := scenario.AllocName{Group: g.key, Index: d.IntN(g.next)}
+	for at := d.at(0, m.draft.calm/4); at < m.draft.calm; at += p.Delay {
+		m.draft.happens(at, &scenario.Exit{Alloc: name, Failed: true})
+		if at += d.span(2*time.Second, p.Interval/2); d.odds(0.7) {
+			at += p.Interval
+		}
+	}
 }
 
 // drawName draws an allocation of the group, with or without the node on which it began.

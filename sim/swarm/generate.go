@@ -15,6 +15,10 @@ import (
 // can end does so much sooner.
 const afterwards = 2 * time.Hour
 
+// lastingFor is the time from the end of the faults to the end of a scenario that goes on after its last drain. It is longer
+// than the judges wait for a replacement and for the end of a longest run.
+const lastingFor = 20 * time.Minute
+
 // oddsOfGoingOn is the probability that a scenario goes on after its last drain has ended. An idle
 // drainer rarely does anything.
 const oddsOfGoingOn = 0.1
@@ -47,6 +51,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	drawCores(begin)
 	begin.drawVolumes()
 	drawDisks(begin)
+	drawLongest(begin)
 	events := &story{draft: m, population: begin}
 	events.drawDrains()
 	(&clients{m, begin, events}).drawClients()
@@ -55,6 +60,9 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	slices.SortStableFunc(m.s.Events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
 	m.s.Run = scenario.Run{
 		Calm: m.calm, For: m.calm + afterwards, Drained: !m.dice("drained").odds(oddsOfGoingOn), Brief: size == Large,
+	}
+	if m.lasting {
+		m.s.Run.For, m.s.Run.Drained = m.calm+lastingFor, false
 	}
 	events.drawOutside()
 	return m.s
@@ -74,6 +82,8 @@ type draft struct {
 	stored bool
 	// moving: the data of ephemeral disks moves.
 	moving bool
+	// lasting: the scenario goes on after its last drain.
+	lasting bool
 }
 
 // population draws the nodes, the jobs and the allocations that a world begins with.

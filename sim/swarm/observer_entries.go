@@ -8,6 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // writeID identifies an entry of a drainer by an evaluation or a drain in it. It is empty for other
@@ -79,6 +80,7 @@ func (o *Observer) applied(a shims.Applied) {
 			o.equipped(a, r.Accepted.Places)
 			o.ported(a, r.Accepted.Places)
 			for _, placed := range r.Accepted.Places {
+				o.count("alloc/permitted-again", permittedAgain(a.After, placed))
 				o.count("core/given", placed.Cores != nil && draining(a.After) > 0)
 				o.count("service/given", placed.Job.Group(placed.TaskGroup).HasServices() && draining(a.After) > 0)
 			}
@@ -101,6 +103,20 @@ func (o *Observer) planned(a shims.Applied, p *cluster.Plan) {
 			o.count("plan/keeps-replacement", g != nil && g.Disconnect.KeepReplacement)
 		}
 	}
+}
+
+// permittedAgain reports whether an allocation replaces more failed ones, one after the other, than its policy permits
+// within the interval: the first of them have left it.
+func permittedAgain(s *statestore.Snapshot, a *cluster.Allocation) bool {
+	g := a.Job.Group(a.TaskGroup)
+	if g == nil || g.Reschedule == nil || g.Reschedule.Unlimited {
+		return false
+	}
+	failed := 0
+	for last := s.Alloc(a.PreviousAllocation); last != nil && last.DesiredDescription == cluster.DescRescheduled && failed <= g.Reschedule.Attempts; last = s.Alloc(last.PreviousAllocation) {
+		failed++
+	}
+	return failed > g.Reschedule.Attempts
 }
 
 // gaveUp counts the ends of allocations that the scheduler does not place again, because they failed too

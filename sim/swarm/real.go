@@ -49,6 +49,24 @@ func drawDisks(m *population) {
 	}
 }
 
+// oddsOfLongest is the probability that groups of a world with real clients have a longest run. The other worlds draw
+// what they drew without.
+const oddsOfLongest = 0.25
+
+// drawLongest draws how long allocations may run. The run goes on, because the time of some ends after the last drain.
+func drawLongest(m *population) {
+	d := m.draft.dice("longest")
+	if !m.draft.real() || !d.odds(oddsOfLongest) {
+		return
+	}
+	for _, g := range m.draft.s.EachGroup() {
+		if !g.Plugin && d.odds(0.4) {
+			g.MaxRun = d.span(20*time.Second, 5*time.Minute)
+			m.draft.lasting = true
+		}
+	}
+}
+
 // oddsOfContainers is the probability that drivers of a world with real clients keep tasks in
 // containers.
 const oddsOfContainers = 0.2
@@ -77,7 +95,7 @@ func (m *population) drawLifecycles() {
 			g.GroupShutdown = d.span(100*time.Millisecond, 10*time.Second)
 		}
 		if away := m.draft.dice("real/away/" + string(j.Key.ID) + "." + g.Name); away.odds(0.25) {
-			g.StopAway = away.span(20*time.Second, 2*time.Minute)
+			g.StopAway = away.span(3*time.Second, 2*time.Minute)
 		}
 		g.Prestart, g.Poststart, g.Sidecar, g.Poststop = d.odds(0.25), d.odds(0.2), d.odds(0.3), d.odds(0.2)
 	}

@@ -88,7 +88,7 @@ func gives(a shims.Applied, m *shims.JobRegister) bool {
 	return false
 }
 
-// checked counts what checks do.
+// checked counts what checks do, and the allocations that have run for their longest time.
 func (o *Observer) checked(a shims.Applied, m *shims.AllocClientUpdate) {
 	for _, r := range m.Reports {
 		if r.TaskStates == nil {
@@ -96,6 +96,7 @@ func (o *Observer) checked(a shims.Applied, m *shims.AllocClientUpdate) {
 		}
 		for _, t := range r.TaskStates.Tasks {
 			for _, e := range t.Events {
+				o.count("alloc/expired", e.Type == "Expired")
 				if !strings.HasPrefix(e.Message, "The check ") {
 					continue
 				}

@@ -32,6 +32,7 @@ func (m *story) drawStory() {
 	changes.drawLastFailures()
 	changes.drawVersions()
 	changes.drawPolicies()
+	changes.drawIntervals()
 	changes.drawPlaces()
 	changes.drawVolumeChanges()
 	m.drawLosses()

@@ -124,16 +124,16 @@ func TestRates(t *testing.T) {
 	}
 	must.SliceContainsAll(t, []swarm.Event{
 		"term/behind", "end/too-early", "drain/confirmed", "fault/node/return", "fault/sched/unplaceable",
-		"service/given", "service/edited", "plan/holds-lost", "plan/keeps-replacement", "alloc/given-up",
+		"service/given", "service/edited", "plan/holds-lost", "plan/keeps-replacement", "alloc/given-up", "alloc/permitted-again",
 	}, rare)
 	for _, f := range scenario.Faults() {
 		must.True(t, found["fault/"+swarm.Event(f.Name)])
 	}
 }
 
-// ofRealClients reports whether an event needs devices, volumes or checks.
+// ofRealClients reports whether an event needs devices, volumes, checks or the client's clock.
 func ofRealClients(e swarm.Event) bool {
-	for _, with := range []string{"device/", "claim/", "data/", "volumes/", "check/", "reason/held for volumes", "reason/waiting for data"} {
+	for _, with := range []string{"device/", "claim/", "data/", "volumes/", "check/", "alloc/expired", "reason/held for volumes", "reason/waiting for data"} {
 		if strings.HasPrefix(string(e), with) {
 			return true
 		}

@@ -76,7 +76,7 @@ func (c *cores) newNode(id cluster.NodeID) (*coreNode, error) {
 	}
 	o := machine.Options{
 		ID: id, Start: w.now.Add(-machineAge), Drivers: []string{noDriver}, Containers: n.containers, Script: n.script, Fault: n.fault, Effect: n.effect,
-		Reachable: n.reachable, Storage: n.storage(), Publish: n.registration.publish,
+		Reachable: n.reachable, TTL: heartbeat, Storage: n.storage(), Publish: n.registration.publish,
 		Contact: func() time.Time { return c.contact(n) }, Copy: n.requestData, Writes: n.writes, Retention: w.options.Retention,
 		Report: func(reports []cluster.AllocReport, reply func(bool)) {
 			o := outgoing{node: n, reports: reports, reply: reply}

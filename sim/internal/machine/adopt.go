@@ -42,7 +42,7 @@ func (n *Node) Adopt(clusterID string, allocs []*cluster.Allocation) error {
 
 func adopt(n *Node, clusterID string, a *cluster.Allocation, drivers map[string]*scripted.Driver) {
 	rec := &client.Record{
-		Alloc: a.Copy(), ClusterID: clusterID, BootID: n.BootID(), Received: n.boot(), ClientStatus: cluster.ClientRunning,
+		Alloc: a.Copy(), ClusterID: clusterID, BootID: n.BootID(), Received: n.boot(), RunBegan: n.boot(), ClientStatus: cluster.ClientRunning,
 	}
 	if a.HasVerdict() {
 		healthy := a.JudgedHealthy()

@@ -186,6 +186,23 @@ func (n *Node) LastContact() time.Time {
 	return n.machine.BootedAt().Add(n.contact)
 }
 
+// TTL returns the time from [Node.LastContact] until the servers must have the next heartbeat, as in their answer. It is zero
+// in a boot without an answer.
+func TTL(n *Node) time.Duration {
+	if _, ok := answered(n); ok || n.contact != 0 {
+		return n.options.TTL
+	}
+	return 0
+}
+
+// answeredAt returns the contact of an answered heartbeat, or the zero value for zero.
+func answeredAt(n *Node, at time.Duration) guard.Contact {
+	if at == 0 {
+		return guard.Contact{}
+	}
+	return guard.Contact{Sent: at, TTL: n.options.TTL}
+}
+
 // answered returns when the servers last answered a heartbeat of the client that runs. It reports
 // false if they have answered none.
 func answered(n *Node) (at time.Time, ok bool) {
@@ -223,7 +240,7 @@ func postContact(n *Node) {
 	if !n.thawed { // it has sent heartbeats since
 		before = n.contact
 	}
-	n.run.core.Contact(guard.Contact{Sent: before}, guard.Contact{Sent: n.contact})
+	n.run.core.Contact(answeredAt(n, before), answeredAt(n, n.contact))
 	n.thawed = false
 }
 
@@ -249,7 +266,7 @@ func (n *Node) StartClient() error {
 	n.disks.restart(records)
 	o := client.Options{
 		Node: n.options.ID, Shell: r, BootID: n.BootID(), Drivers: n.options.Drivers, DevicePlugins: n.equipment.names(),
-		Records: records, DataRetention: n.options.Retention, KeepEnded: n.options.KeepEnded, LastContact: guard.Contact{Sent: n.contact}, Stopped: n.watchdog.replace(),
+		Records: records, DataRetention: n.options.Retention, KeepEnded: n.options.KeepEnded, LastContact: answeredAt(n, n.contact), Stopped: n.watchdog.replace(),
 		NewTaskID: n.newTaskID, Volumes: n.volumes.volumes(r),
 	}
 	if n.volumes != nil {

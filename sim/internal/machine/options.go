@@ -53,6 +53,8 @@ type Options struct {
 	Publish func(client.NodeFacts)
 	// Reachable reports whether the servers answer heartbeats; nil is always.
 	Reachable func() bool
+	// TTL is the time until the next heartbeat in the answers of the servers.
+	TTL time.Duration
 	// Contact returns when the servers last answered a heartbeat of a node that is not Reachable.
 	// Nil is the last step of a client that was.
 	Contact func() time.Time

@@ -32,7 +32,7 @@ func newWatchdog(n *Node) *watchdog {
 // has ended: the client starts such an allocation from the beginning, or not at all.
 func (d *watchdog) replace() (stopped []guard.Stopped) {
 	d.end()
-	d.watch.Contact(guard.Contact{Sent: d.node.LastContact().Sub(d.node.machine.BootedAt())})
+	d.watch.Contact(guard.Contact{Sent: d.node.LastContact().Sub(d.node.machine.BootedAt()), TTL: TTL(d.node)})
 	for _, r := range d.node.Records() {
 		if !r.Ended {
 			d.put(r.Alloc)
@@ -85,7 +85,7 @@ func (d *watchdog) remove(id cluster.AllocID) {
 
 // gone notes that the client is dead.
 func (d *watchdog) gone() {
-	d.watch.Contact(guard.Contact{Sent: d.node.contact})
+	d.watch.Contact(answeredAt(d.node, d.node.contact))
 	d.watch.Gone()
 	d.step()
 }
@@ -93,7 +93,7 @@ func (d *watchdog) gone() {
 // beside counts while a client lives whose heartbeats are not answered.
 func (d *watchdog) beside() {
 	if d.node.run != nil {
-		d.watch.Contact(guard.Contact{Sent: d.node.contact})
+		d.watch.Contact(answeredAt(d.node, d.node.contact))
 		d.step()
 	}
 }

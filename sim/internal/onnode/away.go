@@ -20,11 +20,16 @@ func (j *tasks) noteAway(n *machine.Node) {
 		if contact.IsZero() {
 			contact = n.LastContact()
 		}
-		if deadline := contact.Add(a.leash); !j.now.Before(deadline) {
+		// A client that sends its heartbeats in time is not away.
+		limit := max(a.leash, min(machine.TTL(n), a.leash+patience))
+		if deadline := contact.Add(limit); !j.now.Before(deadline) {
 			a.awayAt = deadline
 		}
 	}
 }
+
+// patience is by how much the time until the next heartbeat lengthens a stop_on_client_after, at most.
+const patience = 30 * time.Second
 
 // awaySlack is how long after the stop time of an allocation its tasks may still run, if its client
 // had to stop it.
@@ -35,6 +40,7 @@ const awaySlack = time.Minute
 // the client is no such trouble while no client works. A watchdog does not reach a container.
 func (j *Judge) Still(now time.Time, n *machine.Node) {
 	j.now = now
+	j.tasks.checkLongest(n)
 	if machine.Works(n) && n.Reachable() || n.DiskFull() {
 		return
 	}

@@ -116,7 +116,7 @@ func (j *tasks) checkFails(n *machine.Node, a *alloc, c check) {
 		r.overdue++
 	}
 	r.restarts = r.restarts || r.failed >= c.Restart.Limit
-	if a.results[c.Name] = r; r.overdue > c.Restart.Limit+1 && !troubled && !a.lost && a.stopAt.IsZero() && a.awayAt.IsZero() {
+	if a.results[c.Name] = r; r.overdue > c.Restart.Limit+1 && !troubled && !a.lost && !a.stops() {
 		j.find("N2 does not restart", a.id, "its check %s has failed %d times, and its limit is %d", c.Name, r.overdue, c.Restart.Limit)
 	}
 }

@@ -200,7 +200,7 @@ func (l *ledger) settledDevices(n *machine.Node) {
 // waits reports whether an allocation has devices and should run now. An allocation with a prestart
 // task may have to wait for that task, so it does not count.
 func (l *ledger) waits(a *alloc) bool {
-	if a.row == nil || a.row.Devices == nil || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.ended || a.lost || a.failed {
+	if a.row == nil || a.row.Devices == nil || a.received.IsZero() || a.stops() || a.ended || a.lost || a.failed {
 		return false
 	}
 	return !slices.ContainsFunc(a.group().Tasks, func(t *cluster.Task) bool { return t != nil && !t.Main() && !t.Poststop() })

@@ -22,21 +22,26 @@
 // # N2, grace
 //
 //   - A task gets its kill signal only if its allocation must stop, or if a check restarts it: the target has failed so often
-//     in a row after the grace of check_restart, since the task and the client began. Then it restarts soon. There are four
+//     in a row after the grace of check_restart, since the task and the client began. Then it restarts soon. There are five
 //     other reasons. The servers
 //     stop it, or have not answered for the stop_on_client_after of the group, and the
-//     shutdown delays of the group and of the task have passed. Or another task of the allocation has
+//     shutdown delays of the group and of the task have passed. Or the allocation has run for its max_run_duration,
+//     and the same delays have passed. Or another task of the allocation has
 //     ended, and the shutdown delay of the task has passed since then. Or a record or a report states
 //     that a task has failed or restarts. A driver that hangs may send the signal after the loss of this
 //     record. The record may be saved a little later. With a full disk, or if the
 //     client dies before, it is missing. Or the task is a poststop task that has used its time.
 //   - At that time the tasks that must stop earlier have no process, except processes that cannot
 //     die. The order is: leader, main tasks, sidecars. A task that a check restarts ends alone.
-//   - A client that has not reached the servers for stop_on_client_after stops the allocation. Its
+//   - A client that has not reached the servers for stop_on_client_after stops the allocation. If that is shorter than the
+//     TTL in the last answer to a heartbeat, the TTL counts, up to 30 seconds more than stop_on_client_after. Its
 //     tasks end within the stop time and a minute, unless there was trouble. If the client is dead,
 //     its watchdog does the same, and trouble other than a full disk is no excuse. A watchdog
 //     does not reach a container.
 //     After the loss of its record an allocation may run again, and the time counts again.
+//   - A client stops an allocation that has run for the max_run_duration of its group. The time counts from the first start
+//     of a task in this boot. Its tasks end within the stop time and ten seconds, or five minutes after trouble. Then it is
+//     not reported as complete.
 //   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
 //     limit holds while the same client runs, or while its watchdog does, unless the kernel refuses. A watchdog may kill earlier
 //     a task that should have ended before.

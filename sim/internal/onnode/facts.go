@@ -18,6 +18,8 @@ type facts struct {
 	trouble trouble
 	// since is when the present client started, or zero.
 	since time.Time
+	// blocked is when a client last could not reach the servers, or was frozen, or had a full disk.
+	blocked time.Time
 	// order are the allocations in the order in which they first appeared.
 	order []*alloc
 	// starts are the task processes of each cgroup, in the order of their start.

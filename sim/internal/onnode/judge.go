@@ -27,9 +27,8 @@ type Judge struct {
 	index   uint64
 	// changes is the number of changes of the process table that are judged already.
 	changes int
-	// away: the servers have not answered lately. blocked is when this, or a full disk, ended last.
-	away    bool
-	blocked time.Time
+	// away: the servers have not answered lately.
+	away bool
 	// checked is when the verdicts were last checked.
 	checked time.Time
 }
@@ -49,7 +48,8 @@ type alloc struct {
 	// limit.
 	leash time.Duration
 	// awayAt is when a client had to stop it because of leash, or zero.
-	awayAt time.Time
+	awayAt  time.Time
+	longest longest
 	// waits: its record states that it waits for the data of an ephemeral disk. waited is when such a wait ended.
 	waits  bool
 	waited time.Time
@@ -195,7 +195,7 @@ func (j *Judge) Troubled(n *machine.Node, kind machine.Trouble, subject string) 
 	case machine.TroubleReboot:
 		j.trouble.boot = j.now
 		for _, a := range j.order {
-			a.received, a.health.trueAt = time.Time{}, time.Time{}
+			a.received, a.health.trueAt, a.longest = time.Time{}, time.Time{}, longest{}
 		}
 	case machine.TroubleFreeze:
 		j.blocked = j.now

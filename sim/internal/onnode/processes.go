@@ -47,6 +47,7 @@ func (j *Judge) Advanced(n *machine.Node) {
 	j.now = n.Now()
 	m := n.Machine()
 	j.tasks.noteAway(n)
+	j.tasks.noteLongest(n)
 	changes := m.Changes(j.changes)
 	j.changes += len(changes)
 	for _, c := range changes {
@@ -61,6 +62,7 @@ func (j *Judge) Advanced(n *machine.Node) {
 	j.volumes.volumesChanged(n)
 	j.tasks.checkGraces(n)
 	j.tasks.checkCauses(n)
+	j.tasks.checkLongest(n)
 	verdicts{j}.check(n)
 }
 
@@ -84,6 +86,7 @@ func (j *tasks) taskChanged(n *machine.Node, c scripted.Change, p *scripted.Proc
 func (j *tasks) taskStarted(n *machine.Node, id cluster.AllocID, p *scripted.Process) {
 	a := j.alloc(id)
 	j.starts[p.Cgroup] = append(j.starts[p.Cgroup], p.Identity)
+	a.longest.began(p.StartedAt)
 	for other := range n.Machine().EachLivingIn(p.Cgroup) {
 		if other.Task != p.Task && !j.abandoned(&other) {
 			j.find("N1 second copy", id, "%s starts while process %d of %s lives", p.Task, other.PID, other.Task)
@@ -238,7 +241,7 @@ func (j *tasks) mustStop(n *machine.Node, id cluster.AllocID, a *alloc, task *cl
 		}
 	}
 	r := n.Record(id)
-	return n.DiskFull() || a.failed || a.restarts(n, p) && j.mayRestart(a, task, p) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed })
+	return n.DiskFull() || a.failed || a.restarts(n, p) && j.mayRestart(a, task, p) || r != nil && slices.ContainsFunc(r.Tasks, func(t client.TaskRecord) bool { return t.State.Failed }) || a.longest.overruns(j.now, group+own)
 }
 
 // stopSlack is longer than a client waits for a driver that is down, after the grace.
@@ -300,7 +303,11 @@ func isStarting(n *machine.Node, id cluster.AllocID, p *scripted.Process) bool {
 // trouble since the task had to stop. The grace counts from that request, also while no client
 // runs.
 func (j *tasks) signalLost(n *machine.Node, a *alloc, id cluster.AllocID, p *scripted.Process) bool {
-	if a.stopAt.IsZero() || j.trouble.driver.Before(a.stopAt) {
+	since := a.stopAt
+	if since.IsZero() {
+		since = a.longest.endAt
+	}
+	if since.IsZero() || j.trouble.driver.Before(since) {
 		return false
 	}
 	r := n.Record(id)

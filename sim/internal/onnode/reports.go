@@ -42,6 +42,7 @@ func (j *Judge) Discarded(n *machine.Node, id cluster.AllocID) {
 	}
 	if a.lost { // the client may run it again
 		a.lost, a.judged, a.waits, a.awayAt, a.health = false, false, false, time.Time{}, health{}
+		a.longest = longest{}
 		if !a.received.IsZero() { // it had the allocation while it destroyed what was left of the earlier run
 			a.received = j.now
 		}
@@ -72,6 +73,9 @@ func (j *Judge) Reported(n *machine.Node, reports []cluster.AllocReport) {
 			noneLives(j, n, "N3 not the truth", r.Alloc, "it is reported as "+string(r.ClientStatus))
 			j.devices.devicesAreFree(n, r.Alloc, r.ClientStatus)
 			j.volumes.volumesAreOff(n, a, &r)
+			if a.longest.overran && r.ClientStatus == cluster.ClientComplete && !a.lost {
+				j.find("N3 not the truth", r.Alloc, "it is reported as complete, and it was stopped because it had run for its longest time")
+			}
 			a.ended = true
 		}
 		a.judged = a.judged || r.Healthy != nil
@@ -173,6 +177,7 @@ func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.A
 			j.find("N5 a driver does not come back", "", "%s has no process", name)
 		}
 	}
+	j.tasks.checkLongest(n)
 	j.devices.settledDevices(n)
 	j.volumes.settledVolumes(n)
 	for p := range n.Machine().EachLiving() {

@@ -206,7 +206,7 @@ func (v verdicts) check(n *machine.Node) {
 		return
 	}
 	for _, a := range v.judge.order {
-		if a.ended || a.received.IsZero() || !a.stopAt.IsZero() || !a.awayAt.IsZero() || a.lost || a.row == nil || a.row.JobType().ToCompletion() {
+		if a.ended || a.received.IsZero() || a.stops() || a.lost || a.row == nil || a.row.JobType().ToCompletion() {
 			continue
 		}
 		if a.health.good != nil && *a.health.good {
@@ -290,7 +290,7 @@ func (v verdicts) rows(n *machine.Node, rows iter.Seq[*cluster.Allocation], trav
 	}
 	for row := range rows {
 		a := v.judge.alloc(row.ID)
-		if row.JobType().ToCompletion() || row.ServerTerminal() || !row.JudgedHealthy() || row.ClientStatus != cluster.ClientRunning || a.lost || a.row == nil || !a.stopAt.IsZero() {
+		if row.JobType().ToCompletion() || row.ServerTerminal() || !row.JudgedHealthy() || row.ClientStatus != cluster.ClientRunning || a.lost || a.row == nil || a.stops() {
 			continue
 		}
 		if name, ended := v.deadTask(n, a, travel); name != "" {

@@ -246,9 +246,8 @@ func restartsOf(r *client.Record) (all []driver.TaskID) {
 // to stop.
 func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
 	limit := n.Volumes().HoldLimit()
-	since := []time.Time{a.stopAt, a.awayAt}
-	stopped := !a.stopAt.IsZero() || !a.awayAt.IsZero()
-	if r := n.Record(a.id); r != nil && r.HoldBegan != 0 && (a.failed || !stopped) { // it ends by itself
+	since := []time.Time{a.stopAt, a.awayAt, a.longest.endAt}
+	if r := n.Record(a.id); r != nil && r.HoldBegan != 0 && (a.failed || !a.stops()) { // it ends by itself
 		since = append(since, n.Machine().BootedAt().Add(r.HoldBegan))
 	}
 	return slices.ContainsFunc(since, func(at time.Time) bool { return !at.IsZero() && !v.now.Before(at.Add(limit)) })
@@ -259,7 +258,7 @@ func (v *porter) holdIsOver(n *machine.Node, a *alloc) bool {
 func (v *porter) hasSuccessor(n *machine.Node, a *alloc, p *cluster.CSIPlugin) bool {
 	return slices.ContainsFunc(v.order, func(o *alloc) bool {
 		r := n.Record(o.id)
-		stops := !o.lastStopAt.IsZero() && !o.lastStopAt.Before(v.since) || !o.awayAt.IsZero() || r != nil && r.Stopping
+		stops := !o.lastStopAt.IsZero() && !o.lastStopAt.Before(v.since) || !o.awayAt.IsZero() || !o.longest.endAt.IsZero() || r != nil && r.Stopping
 		return o != a && !o.ended && !o.failed && !o.received.IsZero() && !stops && o.serves(p)
 	})
 }
@@ -361,5 +360,5 @@ func (v *porter) mustRun(n *machine.Node, a *alloc) bool {
 	if r == nil || r.Ended || a.received.IsZero() || v.now.Sub(a.received) <= mountWait {
 		return false
 	}
-	return a.stopAt.IsZero() && a.awayAt.IsZero() && !a.ended && !a.failed && !a.lost && a.row != nil && a.row.Devices == nil && n.Record(a.row.PreviousAllocation) == nil
+	return !a.stops() && !a.ended && !a.failed && !a.lost && a.row != nil && a.row.Devices == nil && n.Record(a.row.PreviousAllocation) == nil
 }

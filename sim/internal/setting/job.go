@@ -28,7 +28,7 @@ func Job(s *scenario.Scenario, j scenario.Job) *cluster.Job {
 
 func group(s *scenario.Scenario, g scenario.Group, t cluster.JobType) *cluster.TaskGroup {
 	built := &cluster.TaskGroup{
-		Name: g.Name, Count: g.Count, ShutdownDelay: g.GroupShutdown, NodeClasses: slices.Clone(g.Classes), DistinctHosts: g.Distinct,
+		Name: g.Name, Count: g.Count, ShutdownDelay: g.GroupShutdown, MaxRunDuration: g.MaxRun, NodeClasses: slices.Clone(g.Classes), DistinctHosts: g.Distinct,
 		EphemeralDisk: cluster.EphemeralDisk{SizeMB: g.DiskMB, Sticky: g.Sticky, Migrate: g.Migrate},
 		Disconnect: cluster.DisconnectStrategy{
 			LostAfter: g.LostAfter, StopOnClientAfter: g.StopAway, NoReplace: g.NoReplace, KeepReplacement: g.KeepReplacement,
