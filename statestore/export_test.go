@@ -197,11 +197,12 @@ func (s *Store) AddMoments(first uint64, n int) {
 	}
 }
 
-// Journals yields the rows of journals, and JournalGroups those of the groups of running drains.
+// Journals yields the rows of journals.
 func Journals(s *Snapshot) iter.Seq[*journal.Journal] {
 	return scan[journal.Journal](s.tables, tableJournals, indexID, nil)
 }
 
+// JournalGroups yields the rows of the groups of running drains.
 func JournalGroups(s *Snapshot) iter.Seq[*journal.Running] {
 	return scan[journal.Running](s.tables, tableJournalGroups, indexID, nil)
 }

@@ -73,7 +73,7 @@ func (s *showCommand) print(c *cli.Call, story *wire.DrainStory, svg *cli.File) 
 	}
 	c.SectionIfAny("Plan", foretoldTable(story.Drain, j.Plan))
 	for i, e := range j.Events {
-		if e.By != "" && cli.Author(e.By) == "" { // without access control the name means nothing
+		if e.By != "" && cli.Author(e.By) == "" { // without access control the name states nothing
 			j.Events[i].Text = strings.Replace(e.Text, e.By, "an operator", 1)
 		}
 	}
