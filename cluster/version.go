@@ -85,6 +85,10 @@ const VersionOfStopIndex Version = 9
 // if a drain has marked the allocation since, and the group then permits a replacement.
 const VersionOfLateMarks Version = 9
 
+// VersionOfConfirmingReports is the first cluster version in which a report of an allocation that keeps its slot
+// while its end is not confirmed requires an evaluation only if the report confirms the end.
+const VersionOfConfirmingReports Version = 9
+
 // VersionOfJournals is the first cluster version in which the state has the journals of drains.
 const VersionOfJournals Version = 9
 

@@ -60,7 +60,7 @@ func ReportEvals(v View, reports []cluster.AllocReport, at time.Time, newID func
 	reconciles := v.ClusterVersion() >= cluster.VersionOfConfirmation
 	rolls := rolling{view: v, jobs: make(map[cluster.JobKey]bool)}
 	for _, r := range reports {
-		ends := r.ClientStatus == cluster.ClientFailed || r.ClientStatus == cluster.ClientComplete
+		ends := hasEnded(r.ClientStatus)
 		if !ends && !reconciles {
 			continue
 		}
@@ -92,17 +92,23 @@ func becomesHealthy(a *cluster.Allocation, r cluster.AllocReport) bool {
 // allocation that came back with its replacement, or place one that may have been running:
 //   - the servers had the allocation as unknown, because its node was disconnected;
 //   - it runs from now on, and the allocation that it replaces has not ended;
-//   - it keeps its slot because nothing had confirmed its end.
+//   - it keeps its slot because nothing had confirmed its end, and the report confirms it. From
+//     [cluster.VersionOfConfirmingReports] on a report that it runs requires nothing, because it changes nothing.
 func isReconciled(v View, a *cluster.Allocation, s cluster.ClientStatus) bool {
 	switch {
 	case a.ServerTerminal():
-		return IsHeld(v, a)
+		return (hasEnded(s) || v.ClusterVersion() < cluster.VersionOfConfirmingReports) && IsHeld(v, a)
 	case a.ClientStatus == cluster.ClientUnknown:
 		return true
 	case s != cluster.ClientRunning || a.ClientStatus != cluster.ClientPending || a.PreviousAllocation == "":
 		return false
 	}
 	return jobView{view: v}.isReplacementOfLive(a)
+}
+
+// hasEnded reports whether an allocation with the status has ended by the report of its client.
+func hasEnded(s cluster.ClientStatus) bool {
+	return s == cluster.ClientFailed || s == cluster.ClientComplete
 }
 
 // endsEarly reports whether an allocation with the status has ended unexpectedly.

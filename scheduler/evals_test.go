@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/shoenig/test/must"
@@ -185,4 +186,33 @@ func TestReportEvals(t *testing.T) {
 	}
 	must.Eq(t, []cluster.JobID{"service", "system"}, ends(cluster.ClientComplete, cluster.ClientFailed))
 	must.Eq(t, []cluster.JobID{"batch", "service", "system"}, ends(cluster.ClientFailed, cluster.ClientComplete))
+}
+
+// A lost allocation that nothing replaces until its end is confirmed keeps its slot when its client reports that
+// it runs. Bug: that report required an evaluation too, which had nothing to place. Below the version an entry of
+// reports must have the same effect as on older servers.
+func TestReportEvals_lostAndNotReplaced(t *testing.T) {
+	for _, tc := range []struct {
+		version cluster.Version
+		report  cluster.ClientStatus
+		want    []cluster.JobID
+	}{
+		{cluster.VersionOfConfirmingReports - 1, cluster.ClientRunning, []cluster.JobID{"web"}},
+		{cluster.VersionOfConfirmingReports, cluster.ClientRunning, nil},
+		{cluster.VersionOfConfirmingReports, cluster.ClientComplete, []cluster.JobID{"web"}},
+		{cluster.VersionOfConfirmingReports, cluster.ClientFailed, []cluster.JobID{"web"}},
+	} {
+		t.Run(fmt.Sprintf("%s in cluster version %d", tc.report, tc.version), func(t *testing.T) {
+			c := newCellOf(t, tc.version)
+			n1 := c.node("n1")
+			job := c.job("web", cluster.JobService, 1, disconnect(func(d *cluster.DisconnectStrategy) { d.NoReplace = true }))
+			c.run()
+			a := c.wanted(job)[0]
+			c.status(n1, cluster.NodeDown)
+			c.run()
+			must.Eq(t, cluster.ClientLost, c.alloc(a.ID).ClientStatus)
+			reports := []cluster.AllocReport{c.statusReport(a, tc.report)}
+			must.Eq(t, tc.want, jobsOf(scheduler.ReportEvals(c.view().WorkView(), reports, c.now, c.evalID)))
+		})
+	}
 }
