@@ -22,6 +22,8 @@ type taskStart struct {
 	failures int
 	// queued: the start waits for its turn in [starts].
 	queued bool
+	// mounting: the volumes are being mounted for the start.
+	mounting bool
 
 	// parts are the answers of the device plugins, in the order of the task's devices.
 	parts []device.Part

@@ -149,8 +149,8 @@ func (m *mounts) ran() bool {
 	return rec.UnmountBegan != 0 || rec.Ended || m.alloc.order.anyStarted() || slices.ContainsFunc(rec.Tasks, func(t TaskRecord) bool { return t.ID != "" })
 }
 
-// ready reports whether the volumes of a task that will start are published. The first call starts
-// to mount them.
+// ready reports whether the volumes of a task that will start are published. The first call of a start
+// starts to mount them, and retries what was refused before.
 func (m *mounts) ready(t *taskRunner) bool {
 	if len(m.alloc.group.Volumes) == 0 {
 		return true
@@ -163,7 +163,14 @@ func (m *mounts) ready(t *taskRunner) bool {
 	if m.machine().Mount(m.requests()) {
 		m.alloc.visits.mark()
 	}
-	switch s := m.machine().Status(m.alloc.id()); {
+	s := m.machine().Status(m.alloc.id())
+	if s.Failed != nil && !t.start.mounting {
+		m.machine().Retry(m.alloc.id())
+		m.alloc.visits.mark()
+		s = m.machine().Status(m.alloc.id())
+	}
+	t.start.mounting = s.Failed == nil
+	switch {
 	case s.Ready:
 		if ids := m.machine().Identities(m.alloc.id()); !slices.Equal(m.alloc.rec.Volumes, ids) {
 			m.alloc.rec.Volumes = ids // on the disk before the task runs
@@ -171,7 +178,6 @@ func (m *mounts) ready(t *taskRunner) bool {
 		}
 		return true
 	case s.Failed != nil:
-		m.machine().Retry(m.alloc.id()) // at the next start
 		t.event("Setup Failure", "failed to mount: "+s.Failed.Error())
 		t.rec.End, t.rec.Exit = EndNotStarted, &driver.ExitResult{Unknown: true}
 		t.finished()

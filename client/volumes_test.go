@@ -97,6 +97,29 @@ func TestVolumes_refused(t *testing.T) {
 	must.Eq(t, map[cluster.ClaimKey]int{{Volume: dataKey, Alloc: "a"}: 1}, n.storage.released)
 }
 
+// The next start, after the delay of the policy, calls a plugin again that has refused a mount. Bug: the client called it
+// again at once, and the second refusal ended the next start.
+func TestVolumes_refusedOnce(t *testing.T) {
+	for _, call := range []string{"stage", "publish"} {
+		n := newNode(t)
+		n.placePlugin("p")
+		n.storage.failing[call] = storage.Errorf(storage.Refused, "unknown file system")
+		a := withVolumes(allocation("a", mainTask("one"), mainTask("two")), "data")
+		a.Job.TaskGroups[0].RestartPolicy.Attempts = 1
+		n.place(a)
+		n.run(10 * time.Second)
+		delete(n.storage.failing, call)
+		n.run(4 * time.Second)
+		must.SliceEmpty(t, n.storage.published())
+		n.run(6 * time.Second)
+		for _, name := range []string{"one", "two"} {
+			must.SliceLen(t, 1, n.live(name), must.Sprint(call, ": ", n.eventsOf("a", name)))
+			must.EqOp(t, 1, n.taskState("a", name).Restarts)
+		}
+		end(n, "a")
+	}
+}
+
 var dataKey = cluster.VolumeKey{Namespace: "default", ID: "data"}
 
 func TestVolumes_nodeWithoutVolumes(t *testing.T) {
