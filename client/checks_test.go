@@ -180,6 +180,30 @@ func TestChecks_restart(t *testing.T) {
 	must.SliceLen(t, 1, v.changes)
 }
 
+// The policy counts the restart by a check, and not the next one by an operator. Bug: no test had both for one task.
+func TestChecks_restartBeforeAnOperator(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		n, _ := checked(t, httpCheck("up", func(c *cluster.ServiceCheck) { c.Restart = &cluster.CheckRestart{Limit: 1} }))
+		g := n.allocs[0].Job.TaskGroups[0]
+		g.RestartPolicy = &cluster.RestartPolicy{Attempts: 1, Interval: time.Hour, Delay: 5 * time.Second, Mode: cluster.RestartFail}
+		n.run(10 * time.Second)
+		n.checks.results["up"] = failing("no")
+		n.run(3 * time.Second)
+		delete(n.checks.results, "up")
+		n.run(10 * time.Second)
+		must.EqOp(t, 1, n.disk["a"].Tasks[0].Restarts)
+		process := n.live("web")[0]
+		answer := n.restart("a", "", all)
+		n.run(time.Second)
+		must.NoError(t, answer.err)
+		must.SliceLen(t, 1, n.live("web"), must.Sprint(n.eventsOf("a", "web")))
+		must.NotEqOp(t, process.id, n.live("web")[0].id)
+		must.EqOp(t, 1, n.disk["a"].Tasks[0].Restarts, must.Sprint("the policy counts the restart by the check alone"))
+		must.EqOp(t, 2, n.taskState("a", "web").Restarts)
+		must.EqOp(t, cluster.ClientRunning, n.status("a"))
+	}
+}
+
 // A check without a task restarts all main tasks.
 func TestChecks_restartAllMainTasks(t *testing.T) {
 	n := newNode(t)

@@ -92,6 +92,29 @@ func TestReboot_restartWindow(t *testing.T) {
 	must.Len(t, 1, n.live("web"), must.Sprint(n.eventsOf("a", "web")))
 }
 
+// After a reboot without servers the tasks of system jobs start, such as storage plugins. The tasks of other jobs wait
+// for the servers, which may have replaced them. Bug: no test had a system job.
+func TestReboot_systemJobsWithoutServers(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	for id, kind := range map[cluster.AllocID]cluster.JobType{"system": cluster.JobSystem, "service": cluster.JobService, "batch": cluster.JobBatch} {
+		a := allocation(id, mainTask("web"))
+		a.Job.Type = kind
+		n.place(a)
+	}
+	n.run(time.Minute)
+	must.SliceLen(t, 3, n.live("web"))
+	n.silent = true
+	n.reboot()
+	n.run(time.Hour)
+	must.SliceLen(t, 1, n.live("web"))
+	must.EqOp(t, "system", n.live("web")[0].alloc)
+	n.silent = false
+	n.answer()
+	n.run(time.Minute)
+	must.SliceLen(t, 3, n.live("web"))
+}
+
 // A plugin whose hold began before a reboot stops at the hold limit of this boot.
 func TestReboot_hold(t *testing.T) {
 	t.Parallel()
