@@ -11,7 +11,7 @@ func (ss *Servers) LeaderReader() drainer.StateReader { return ss.leader.reader 
 
 // Replay applies the whole log to a new server and returns its state.
 func (ss *Servers) Replay() (*statestore.Snapshot, error) {
-	r := newReplica(func(shims.Applied) {})
+	r := newReplica(ss.world.options.From, func(shims.Applied) {})
 	_, err := r.catchUp(ss.world.Log.entries)
 	return r.state(), err
 }

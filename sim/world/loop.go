@@ -94,10 +94,10 @@ type Loop struct {
 	onSilence   func() error
 }
 
-func newLoop(seed uint64, maxSteps int, entries func() int) *Loop {
-	l := &Loop{now: Epoch, silentSince: Epoch, seed: seed, maxSteps: maxSteps, entries: entries}
+func newLoop(o Options, entries func() int) *Loop {
+	l := &Loop{now: o.Begin, silentSince: o.Begin, seed: o.Seed, maxSteps: o.MaxSteps, entries: entries}
 	for k := range KindCount {
-		l.ties[k] = Stream(seed, "tie/"+k.String())
+		l.ties[k] = Stream(o.Seed, "tie/"+k.String())
 	}
 	return l
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
-// Epoch is the virtual time at which every world starts.
+// Epoch is the virtual time at which a world starts.
 var Epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Options configure a [World]. The zero value of each is its default.
@@ -21,6 +21,11 @@ type Options struct {
 	// still draws the node that is lost, the writes in flight that survive, how far a new
 	// leader is behind, and probabilities.
 	Seed uint64
+	// From is the store whose newest state the world begins with; nil is an empty state. The world does not
+	// change the store. Begin is then the time at which the world starts, not before the times in the state.
+	// Zero is [Epoch].
+	From  *statestore.Store
+	Begin time.Time
 	// Servers is the number of servers. Zero is one. A single server succeeds itself in an
 	// election.
 	Servers int
@@ -48,6 +53,9 @@ type Options struct {
 	Reader func(*statestore.Store) drainer.StateReader
 	// Client is the behaviour of an allocation on its node; nil is [setting.Default].
 	Client func(*cluster.Allocation) Behaviour
+	// Waits makes a replacement wait until its predecessor has ended, as real clients do. Otherwise simulated
+	// clients start it at once, unless it inherits data.
+	Waits bool
 	// RealClients makes each node run the real client over scripted drivers.
 	RealClients bool
 	// Containers returns whether the driver of a node with a real client keeps tasks in containers: see
@@ -75,6 +83,9 @@ const DefaultMaxSteps = 100_000
 func (o Options) withDefaults() Options {
 	if o.Servers == 0 {
 		o.Servers = 1
+	}
+	if o.Begin.IsZero() {
+		o.Begin = Epoch
 	}
 	if o.Reader == nil {
 		o.Reader = (*statestore.Store).Reader

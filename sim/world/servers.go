@@ -51,7 +51,7 @@ func newServers(w *World) *Servers {
 	for i := range w.options.Servers {
 		s := &server{number: i, replica: shared}
 		if s.replica == nil {
-			s.replica = newReplica(func(a Applied) { ss.applied(i, a) })
+			s.replica = newReplica(w.options.From, func(a shims.Applied) { ss.applied(i, a) })
 		}
 		if w.options.Views {
 			shared = s.replica
@@ -178,9 +178,16 @@ type replica struct {
 	applied int
 }
 
-// newReplica returns a replica of a cluster whose servers all run this build.
-func newReplica(observe func(shims.Applied)) *replica {
-	r := &replica{fsm: shims.NewFSM(shims.FSMConfig{OnApply: observe}), observe: observe}
+// newReplica returns a replica of a cluster whose servers all run this build. It begins with the state of a store,
+// or empty.
+func newReplica(from *statestore.Store, observe func(shims.Applied)) *replica {
+	config := shims.FSMConfig{OnApply: observe}
+	if from != nil {
+		r := &replica{fsm: shims.NewFSMOver(from.Fork(), config), observe: observe}
+		r.applied = int(r.state().Index())
+		return r
+	}
+	r := &replica{fsm: shims.NewFSM(config), observe: observe}
 	txn := r.fsm.Store().Begin(0)
 	txn.RaiseClusterVersion(cluster.MaxVersion)
 	txn.Commit()

@@ -38,12 +38,13 @@ type World struct {
 	observed map[int]bool
 }
 
-// New returns a world without nodes. Its first server leads.
+// New returns a world without nodes, or with those of [Options].From. Its first server leads.
 func New(o Options) (*World, error) {
 	o = o.withDefaults()
 	w := &World{options: o, chance: newChance(o.Seed), observer: noObserver(), observed: map[int]bool{}}
 	w.Log = &RaftLog{world: w}
-	w.Loop = newLoop(o.Seed, o.MaxSteps, w.Log.Len)
+	w.Loop = newLoop(o, w.Log.Len)
+	w.beginFrom(o.From)
 	w.Operator = newOperator(w)
 	w.Faults = &Faults{world: w, evals: map[cluster.EvalID]bool{}}
 	w.Setup = Setup{w}
@@ -75,14 +76,20 @@ func (w *World) Clock() time.Time { return w.Servers.leader.clock() }
 func (w *World) State() *statestore.Snapshot { return w.Servers.leader.reader.state() }
 
 // Truth returns the newest state of all servers. A new leader may still read an older one.
-func (w *World) Truth() *statestore.Snapshot {
+func (w *World) Truth() *statestore.Snapshot { return w.newest().state() }
+
+// Fork returns a store of its own with the state of Truth.
+func (w *World) Fork() *statestore.Store { return w.newest().fsm.Store().Fork() }
+
+// newest returns the replica with the newest state.
+func (w *World) newest() *replica {
 	newest := w.Servers.all[0].replica
 	for _, s := range w.Servers.all[1:] {
 		if s.replica.applied > newest.applied {
 			newest = s.replica
 		}
 	}
-	return newest.state()
+	return newest
 }
 
 // Hidden returns the facts of the world that are in no snapshot of the state.
@@ -121,20 +128,34 @@ func (h Hidden) Held() bool {
 // answer that the report was applied.
 func (h Hidden) Ended(id cluster.AllocID) bool { return h.world.clients.ended[id] }
 
+// beginFrom makes the log and the ids go on from the state of a store, if there is one.
+func (w *World) beginFrom(store *statestore.Store) {
+	if store == nil {
+		return
+	}
+	begun := store.Snapshot().Index()
+	w.Log.entries = make([]logEntry, begun) // like barriers: a replica has applied them
+	w.ids.after = fmt.Sprintf("x%06d-", begun)
+}
+
 // ids makes ids that sort in the order of their creation.
-type ids struct{ allocs, evals, drains int }
+type ids struct {
+	// after is what makes them differ from the ids of the state that the world began with, and sort after them.
+	after                 string
+	allocs, evals, drains int
+}
 
 func (i *ids) alloc() cluster.AllocID {
 	i.allocs++
-	return cluster.AllocID(fmt.Sprintf("a%06d", i.allocs))
+	return cluster.AllocID(fmt.Sprintf("a%s%06d", i.after, i.allocs))
 }
 
 func (i *ids) eval() cluster.EvalID {
 	i.evals++
-	return cluster.EvalID(fmt.Sprintf("e%06d", i.evals))
+	return cluster.EvalID(fmt.Sprintf("e%s%06d", i.after, i.evals))
 }
 
 func (i *ids) drain() cluster.DrainID {
 	i.drains++
-	return cluster.DrainID(fmt.Sprintf("d%06d", i.drains))
+	return cluster.DrainID(fmt.Sprintf("d%s%06d", i.after, i.drains))
 }
