@@ -199,3 +199,20 @@ func TestAnswer_observed(t *testing.T) {
 	must.Eq(t, 3, few.Plays)
 	must.Zero(t, few.Most) // three plays show no range
 }
+
+// Most allocations are healthy after the least time that their job allows, and some end only when they are killed. A
+// bucket of observed times around these limits is wide: the plan takes the limits, and not the middle of the bucket.
+func TestAnswer_limitsOfTimes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 3)
+	j := clustertest.Job("web", cluster.JobService, 3)
+	j.TaskGroups[0].Tasks[0].KillTimeout = 20 * time.Second
+	j.TaskGroups[0].Migrate.MinHealthyTime = 30 * time.Second
+	j = f.Job(j)
+	for range 20 {
+		f.learn(j, node(2), time.Second, 30*time.Second, 20*time.Second)
+	}
+	f.run(j, node(0), node(0), node(1))
+	a := f.answer(1, cluster.DrainSpec{}, plan.Settings{})
+	must.Between(t, 69*time.Second, a.Took, 75*time.Second) // two stops, one start, one verdict: 71 s
+}

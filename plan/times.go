@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/simclient"
+	"github.com/seed-f9cf0b39/nodedrain/client/verdict"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/learned"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -31,16 +32,16 @@ func (t times) behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Behaviou
 		o = new(learned.Times)
 	}
 	if o.Start.Total() > 0 {
-		b.Start = t.draw(&o.Start, r, t.startedFor(a))
+		b.Start = t.draw(&o.Start, r, t.startedFor(a), free)
 	} else {
 		b.Start = max(0, b.Start-t.startedFor(a))
 	}
 	if o.Stop.Total() > 0 {
 		passed := t.stoppedFor(a)
-		b.Stop = passed + t.draw(&o.Stop, r, passed) // simulated clients count it from the order
+		b.Stop = passed + t.draw(&o.Stop, r, passed, atMost(a.StopTime())) // simulated clients count it from the order
 	}
 	if o.Verdict.Total() > 0 {
-		b.Verdict = max(1, t.draw(&o.Verdict, r, t.ranFor(a)))
+		b.Verdict = max(1, t.draw(&o.Verdict, r, t.ranFor(a), atLeast(verdict.TermsOf(a.Job.Group(a.TaskGroup)).Least)))
 	}
 	return b
 }
@@ -64,19 +65,53 @@ const mostDraws = 16
 
 // draw returns the rest of a time of which a part has passed. If it takes longer than the observed ones, it is
 // taken to need a quarter of that again.
-func (t times) draw(h *learned.Histogram, r *rand.Rand, passed time.Duration) time.Duration {
+func (t times) draw(h *learned.Histogram, r *rand.Rand, passed time.Duration, within limit) time.Duration {
 	if t.typical {
-		if median := h.Median(); median > passed {
+		if median := within(h.Median()); median > passed {
 			return median - passed
 		}
 		return passed / 4
 	}
 	for range mostDraws {
-		if d := h.Draw(r); d >= passed {
+		if d := within(h.Draw(r)); d >= passed {
 			return d - passed
 		}
 	}
 	return passed / 4
+}
+
+// limit changes a drawn time by what is sure about it. A bucket is wide, and a time that is counted in the bucket
+// of its limit is mostly the limit itself: checks pass at once, or the client kills what does not end.
+type limit func(time.Duration) time.Duration
+
+func free(d time.Duration) time.Duration { return d }
+
+// atLeast takes a time in the bucket of the least time close above that.
+func atLeast(least time.Duration) limit {
+	begin, end := learned.Bucket(least)
+	return func(d time.Duration) time.Duration {
+		if d < begin || d >= end {
+			return d
+		}
+		return least + near(d-begin, end-begin, end-least)
+	}
+}
+
+// atMost takes a time in the bucket of the longest time close below that.
+func atMost(most time.Duration) limit {
+	begin, end := learned.Bucket(most)
+	return func(d time.Duration) time.Duration {
+		if d < begin || d >= end {
+			return d
+		}
+		return most - near(d-begin, end-begin, most-begin)
+	}
+}
+
+// near is a distance within a width. Its part of the width is the cube of the part of the whole: it is mostly short.
+func near(part, whole, width time.Duration) time.Duration {
+	p := float64(part) / float64(whole)
+	return time.Duration(p * p * p * float64(width))
 }
 
 // startedFor is how long an allocation of the state has been starting.

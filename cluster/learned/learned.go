@@ -45,6 +45,15 @@ func (h *Histogram) Add(d time.Duration) {
 	h[i]++
 }
 
+// Bucket returns the bucket that counts a duration, which is not negative: its begin, and its end.
+func Bucket(d time.Duration) (begin, end time.Duration) {
+	end = firstEdge
+	for i := 0; i < Buckets-1 && d >= end; i++ {
+		begin, end = end, next(end)
+	}
+	return begin, end
+}
+
 // Total is the sum of the counters.
 func (h *Histogram) Total() (total int) {
 	for _, n := range h {

@@ -32,6 +32,9 @@ func TestHistogram_edges(t *testing.T) {
 			h.Add(at)
 			must.Eq(t, 1, h[want], must.Sprint(at))
 			must.Eq(t, 1, h.Total())
+			begin, end := learned.Bucket(at)
+			must.True(t, begin <= at && at < end, must.Sprint(at))
+			must.True(t, begin == edge || end == edge, must.Sprint(at))
 		}
 	}
 	for at, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, 1<<63 - 1: learned.Buckets - 1, -1 << 63: 0} {
