@@ -97,9 +97,10 @@ func atLeast(least time.Duration) limit {
 	}
 }
 
-// atMost takes a time in the bucket of the longest time close below that.
+// atMost takes a time in the bucket of the longest time close below that, and what the order and the report take.
 func atMost(most time.Duration) limit {
 	begin, end := learned.Bucket(most)
+	most += most / 50
 	return func(d time.Duration) time.Duration {
 		if d < begin || d >= end {
 			return d

@@ -29,6 +29,7 @@
 //	machine    a node that runs the real client
 //	onnode     the judge of such a node
 //	swarm      scenarios from seeds, many of them, and counts of rare events
+//	foretell   plans of drains beside what happens
 //	timeline   the picture of a run, and in timeline/drawing the parts of a picture over time
 //	shrink     makes a failing scenario small
 //	planted    planted bugs, to test the simulator

@@ -22,7 +22,7 @@ func TestFrom(t *testing.T) {
 		must.False(t, before.Truth().Node("n1").Draining())
 		begun, text := before.Truth(), dumped(t, before.Truth())
 
-		o.From, o.Begin, o.Seed = before.Fork(), before.Now(), 7
+		o.From, o.Begin, o.Seed = before.Servers.Fork(), before.Now(), 7
 		w, err := world.New(o)
 		must.NoError(t, err)
 		f := &fixture{World: w, ended: map[int]time.Duration{}}

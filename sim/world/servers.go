@@ -150,6 +150,20 @@ func (ss *Servers) States() ([]*statestore.Snapshot, error) {
 	return states, nil
 }
 
+// Fork returns a store of its own with the state of [World.Truth].
+func (ss *Servers) Fork() *statestore.Store { return ss.newest().fsm.Store().Fork() }
+
+// newest returns the replica with the newest state.
+func (ss *Servers) newest() *replica {
+	newest := ss.all[0].replica
+	for _, s := range ss.all[1:] {
+		if s.replica.applied > newest.applied {
+			newest = s.replica
+		}
+	}
+	return newest
+}
+
 // state is the newest state that the server can read.
 func (s *server) state() *statestore.Snapshot {
 	if s.behind != nil {

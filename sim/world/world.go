@@ -44,7 +44,11 @@ func New(o Options) (*World, error) {
 	w := &World{options: o, chance: newChance(o.Seed), observer: noObserver(), observed: map[int]bool{}}
 	w.Log = &RaftLog{world: w}
 	w.Loop = newLoop(o, w.Log.Len)
-	w.beginFrom(o.From)
+	if o.From != nil {
+		begun := o.From.Snapshot().Index()
+		w.Log.entries = make([]logEntry, begun) // like barriers: a replica has applied them
+		w.ids.after = fmt.Sprintf("x%06d-", begun)
+	}
 	w.Operator = newOperator(w)
 	w.Faults = &Faults{world: w, evals: map[cluster.EvalID]bool{}}
 	w.Setup = Setup{w}
@@ -76,21 +80,7 @@ func (w *World) Clock() time.Time { return w.Servers.leader.clock() }
 func (w *World) State() *statestore.Snapshot { return w.Servers.leader.reader.state() }
 
 // Truth returns the newest state of all servers. A new leader may still read an older one.
-func (w *World) Truth() *statestore.Snapshot { return w.newest().state() }
-
-// Fork returns a store of its own with the state of Truth.
-func (w *World) Fork() *statestore.Store { return w.newest().fsm.Store().Fork() }
-
-// newest returns the replica with the newest state.
-func (w *World) newest() *replica {
-	newest := w.Servers.all[0].replica
-	for _, s := range w.Servers.all[1:] {
-		if s.replica.applied > newest.applied {
-			newest = s.replica
-		}
-	}
-	return newest
-}
+func (w *World) Truth() *statestore.Snapshot { return w.Servers.newest().state() }
 
 // Hidden returns the facts of the world that are in no snapshot of the state.
 func (w *World) Hidden() Hidden { return Hidden{w} }
@@ -127,16 +117,6 @@ func (h Hidden) Held() bool {
 // Ended reports whether an allocation's client has reported the end of its tasks, and has the
 // answer that the report was applied.
 func (h Hidden) Ended(id cluster.AllocID) bool { return h.world.clients.ended[id] }
-
-// beginFrom makes the log and the ids go on from the state of a store, if there is one.
-func (w *World) beginFrom(store *statestore.Store) {
-	if store == nil {
-		return
-	}
-	begun := store.Snapshot().Index()
-	w.Log.entries = make([]logEntry, begun) // like barriers: a replica has applied them
-	w.ids.after = fmt.Sprintf("x%06d-", begun)
-}
 
 // ids makes ids that sort in the order of their creation.
 type ids struct {
