@@ -64,7 +64,7 @@ func (c *plansCommand) run() error {
 		return errSeedZero
 	case uint64(c.worlds-1) > math.MaxUint64-c.first:
 		return fmt.Errorf("-worlds is %d: there are no seeds after %d", c.worlds, uint64(math.MaxUint64))
-	case !(c.Slower > 0 && c.Slower <= 100):
+	case c.Slower <= 0 || c.Slower > 100 || math.IsNaN(c.Slower):
 		return fmt.Errorf("-slower is %g and must be above 0, and at most 100", c.Slower)
 	}
 	var report foretell.Report
