@@ -623,6 +623,21 @@ func TestVolumes_owedBlockVolume(t *testing.T) {
 	n.clean()
 }
 
+// Two allocations have claims on a volume. The next client has the record of the volume, which names only the first
+// one, and the servers name the second one. Bug: no test had a claim on a volume with a record, whose release may not
+// be lost.
+func TestVolumes_owedVolumeWithARecord(t *testing.T) {
+	n := newNode(t, "a")
+	n.restarts(time.Minute)
+	n.story = nil
+	n.volumes.Owe(request("b", "data"))
+	n.volumes.Unmount("b")
+	n.run(time.Minute)
+	n.happened("release data")
+	must.True(t, n.mounted(target("a", "data")))
+	n.end("a")
+}
+
 // The record of a dead client is old: its allocation has ended and its volume is unmounted. The next client does not
 // request the claim before a task runs or starts, because the end of the allocation may free it later.
 func TestVolumes_oldRecordOfAnEnd(t *testing.T) {
