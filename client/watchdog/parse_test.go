@@ -52,6 +52,29 @@ func TestNotes_Damaged(t *testing.T) {
 	must.Len(t, 3, left)
 }
 
+// A watchdog gets the TTL of the last contact, and stops no task before it has passed. Bug: no test had a contact
+// with a TTL.
+func TestMessage_ttlOfTheContact(t *testing.T) {
+	t.Parallel()
+	var w guard.Watch
+	for _, sent := range []message{
+		{Put: &guard.Guard{Alloc: "a", After: time.Second, Tasks: []guard.Task{{Name: "t"}}}},
+		contactMessage(guard.Contact{Sent: time.Hour, TTL: 20 * time.Second}),
+	} {
+		b, err := json.Marshal(sent)
+		must.NoError(t, err)
+		var m message
+		must.NoError(t, json.Unmarshal(b, &m))
+		m.apply(&w)
+	}
+	w.Gone()
+	acts, next := w.Step(time.Hour + 19*time.Second)
+	must.SliceEmpty(t, acts)
+	must.EqOp(t, time.Hour+20*time.Second, next)
+	acts, _ = w.Step(next)
+	must.SliceNotEmpty(t, acts)
+}
+
 // Any message of a client can be stepped.
 func FuzzMessage(f *testing.F) {
 	for _, m := range []message{
