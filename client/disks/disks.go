@@ -140,6 +140,7 @@ func (d *Disks) Copy(life context.Context, alloc *cluster.Allocation, progress f
 	answer.Bytes, answer.Entries, answer.Skipped, answer.Mounts = p.Bytes, p.Entries, p.Skipped, p.Mounts
 	if err == nil {
 		d.take(alloc.ID)
+		c.end(nil)
 		err = c.close()
 	}
 	return answerOf(answer, err)
