@@ -794,6 +794,8 @@ func TestExecStreaming(t *testing.T) {
 	}{
 		"pipes":    {false, "cat; test -t 0 || echo no terminal; exit 5", "a\nb", "a\nbno terminal\n"},
 		"terminal": {true, "read x; stty size; test -t 0 && echo got $x; exit 5", "a\n", "a\r\n44 99\r\ngot a\r\n"},
+		// Bug: no test had a program that reads a terminal until its end.
+		"all of a terminal": {true, "cat; exit 5", "a\n", "a\r\na\r\n"},
 	} {
 		stream, err := p.ExecTaskStreaming(t.Context())
 		must.NoError(t, err)
