@@ -54,9 +54,9 @@ func drawTruth(r *rand.Rand) truth {
 }
 
 // clients returns the behaviour of the clients of a world with a seed. They take slower times as long as they should.
-func (c *draft) clients(seed uint64, slower float64) func(*cluster.Allocation) world.Behaviour {
+func (d *draft) clients(seed uint64, slower float64) func(*cluster.Allocation) world.Behaviour {
 	return func(a *cluster.Allocation) world.Behaviour {
-		r, t := world.Stream(seed, "client/"+string(a.ID)), c.truths[a.GroupKey()]
+		r, t := world.Stream(seed, "client/"+string(a.ID)), d.truths[a.GroupKey()]
 		times := func(s spread) time.Duration { return time.Duration(slower * float64(s.draw(r))) }
 		b := world.Behaviour{Start: times(t.start), Run: world.Never, Stop: times(t.stop)}
 		if g := a.Job.Group(a.TaskGroup); g.Migrate != nil {
