@@ -30,7 +30,7 @@ func TestDrainPlan(t *testing.T) {
 	w.place(3, web, nodeID(2))
 	base := w.serve(httpapi.Options{}).URL
 	before := w.Index
-	ask := func(body string) (plan drainplan.Answer) {
+	planned := func(body string) (plan drainplan.Answer) {
 		a := request(t, "POST", base+planPath, body)
 		must.Eq(t, 200, a.code, must.Sprint(a.body))
 		must.Eq(t, fmt.Sprint(before), a.header.Get("X-Nomad-Index"))
@@ -38,15 +38,15 @@ func TestDrainPlan(t *testing.T) {
 		must.NoError(t, json.Unmarshal([]byte(a.body), &plan))
 		return plan
 	}
-	one := ask(fmt.Sprintf(`{"Nodes":[%q],"DrainSpec":{"Deadline":0}}`, nodeID(1)))
+	one := planned(fmt.Sprintf(`{"Nodes":[%q],"DrainSpec":{"Deadline":0}}`, nodeID(1)))
 	must.Eq(t, "2 allocations leave in 52s; nothing falls below its limit", one.Sentence)
 	must.Eq(t, before, one.Index)
 	must.Eq(t, before, w.Index)
 
-	filtered := ask(`{"Filter":"Name == n1 or Name == n2","DrainSpec":{}}`)
+	filtered := planned(`{"Filter":"Name == n1 or Name == n2","DrainSpec":{}}`)
 	must.SliceLen(t, 2, filtered.Nodes)
 	must.Eq(t, 3, filtered.Allocs)
-	both := ask(fmt.Sprintf(`{"Nodes":[%q,%q],"Filter":"Name == n1","DrainSpec":{}}`, nodeID(2), nodeID(2)))
+	both := planned(fmt.Sprintf(`{"Nodes":[%q,%q],"Filter":"Name == n1","DrainSpec":{}}`, nodeID(2), nodeID(2)))
 	must.Eq(t, []string{string(nodeID(2)), string(nodeID(1))}, []string{both.Nodes[0].ID, both.Nodes[1].ID})
 }
 

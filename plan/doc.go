@@ -15,6 +15,15 @@
 // median, a range, and what other questions add: a deadline that takes nothing, and the allocations that would
 // move twice.
 //
+// # Promises
+//
+//	F1  same code  A plan is made by the code that drains.
+//	F2  harmless   A plan reads one state and writes nothing. It is bounded in virtual time and entries, and
+//	               ends with the context of its caller.
+//	F3  honest     Over worlds with observed times and drains of 10 s or more, at least 90 % of unseen plays
+//	               end within the range of 39 plays, and the medians differ by at most 15 % in the mean.
+//	               nodedrain sim plans measures it.
+//
 // # What a play does not do
 //
 // A play changes no store but its copy, which shares all rows with the original. It starts no goroutine, reads

@@ -68,7 +68,7 @@ func unplaced(all []drainplan.Unplaced) (parts []string) {
 	return parts
 }
 
-// health says which groups fall below their limit, and which have no healthy allocation for a time.
+// health names the groups that fall below their limit, and those without a healthy allocation for a time.
 func health(groups []drainplan.Group) string {
 	var below, down []string
 	for _, g := range groups {

@@ -27,8 +27,8 @@ var (
 	_ plan.Source       = (*rowview.View)(nil)
 )
 
-// ask answers a question about the first node over a store.
-func ask(t *testing.T, store *statestore.Store, s plan.Settings) string {
+// sentenceOf is the answer to a question about the first node over a store.
+func sentenceOf(t *testing.T, store *statestore.Store, s plan.Settings) string {
 	t.Helper()
 	q := plan.Question{Nodes: []cluster.NodeID{node(0)}, Spec: cluster.DrainSpec{Deadline: time.Hour}, At: epoch().Add(time.Hour)}
 	return result.Of(plan.Answer(t.Context(), store, q, s, 0, nil)).OK(t).Sentence
@@ -44,14 +44,14 @@ func TestLoad_playsTheSame(t *testing.T) {
 	f.Drain(node(1), &cluster.DrainSpec{})
 	f.Mark(cluster.MarkPaced, "web-2")
 	f.Plan(web, []cluster.AllocID{"web-2"})
-	want := ask(t, f.FSM.Store(), plan.Settings{})
+	want := sentenceOf(t, f.FSM.Store(), plan.Settings{})
 
 	copied := result.Of(plan.Load(source{f.State()})).OK(t)
-	must.Eq(t, want, ask(t, copied, plan.Settings{}))
+	must.Eq(t, want, sentenceOf(t, copied, plan.Settings{}))
 
 	s := f.State()
 	view := rowview.New(s.Index(), slices.Collect(s.Nodes()), slices.Collect(s.Jobs()), slices.Collect(s.Allocs()), slices.Collect(s.Evals()))
-	must.Eq(t, want, ask(t, result.Of(plan.Load(view)).OK(t), plan.Settings{}))
+	must.Eq(t, want, sentenceOf(t, result.Of(plan.Load(view)).OK(t), plan.Settings{}))
 }
 
 // Without a scheduler every replacement finds a place, and the answer states that placement was not judged.
@@ -60,10 +60,10 @@ func TestLoadElsewhere(t *testing.T) {
 	f := newFixture(t, 2)
 	f.run(large("huge", 1), node(0))
 	f.run(large("other", 1), node(1))
-	must.StrContains(t, ask(t, f.FSM.Store(), plan.Settings{}), "1 allocation of huge fits nowhere; huge stays down")
+	must.StrContains(t, sentenceOf(t, f.FSM.Store(), plan.Settings{}), "1 allocation of huge fits nowhere; huge stays down")
 
 	store := result.Of(plan.LoadElsewhere(source{f.State()})).OK(t)
-	must.Eq(t, "1 allocation leaves in 5s; huge is down for 17s", ask(t, store, plan.Settings{Elsewhere: true}))
+	must.Eq(t, "1 allocation leaves in 5s; huge is down for 17s", sentenceOf(t, store, plan.Settings{Elsewhere: true}))
 	q := plan.Question{Nodes: []cluster.NodeID{node(0)}, At: f.now}
 	a := result.Of(plan.Answer(t.Context(), store, q, plan.Settings{Elsewhere: true}, 0, nil)).OK(t)
 	must.SliceContains(t, a.Limits, "placement was not judged: in the plan every replacement finds a place")
@@ -85,12 +85,12 @@ func TestSettings_scheduler(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 3)
 	f.run(clustertest.Job("web", cluster.JobService, 3), node(0), node(0), node(1))
-	must.Eq(t, "2 allocations leave in 22s; nothing falls below its limit", ask(t, f.FSM.Store(), plan.Settings{}))
+	must.Eq(t, "2 allocations leave in 22s; nothing falls below its limit", sentenceOf(t, f.FSM.Store(), plan.Settings{}))
 	own := func(view func() scheduler.View, applier scheduler.Applier, ids scheduler.IDs) (plan.Scheduler, error) {
 		s, err := scheduler.New(scheduler.Config{Snapshot: view, Applier: applier, IDs: ids})
 		return lazy{s}, err
 	}
-	must.Eq(t, "2 allocations leave in 25s; nothing falls below its limit", ask(t, f.FSM.Store(), plan.Settings{Scheduler: own}))
+	must.Eq(t, "2 allocations leave in 25s; nothing falls below its limit", sentenceOf(t, f.FSM.Store(), plan.Settings{Scheduler: own}))
 }
 
 func TestLoad_mistakes(t *testing.T) {

@@ -70,7 +70,7 @@ func (t *tally) watch(state *statestore.Snapshot, a *cluster.Allocation) *groupT
 	g := &groupTally{GroupResult: GroupResult{Key: k, Type: a.JobType(), Healthy: state.DrainView().Healthy(k)}}
 	if pace, ok := cluster.PaceOf(state.Job(k.Job), k.Name); ok {
 		g.Count = pace.Count
-		g.Observed = t.times.knows(k, g.Type)
+		g.Observed = t.times.complete(k, g.Type)
 		g.NoRoom = g.Type == cluster.JobService && pace.Room(g.Healthy) <= 0
 	}
 	g.now, g.Lowest = g.Healthy, g.Healthy

@@ -51,8 +51,8 @@ func (t times) observed(g cluster.GroupKey) *learned.Times {
 	return statestore.LearnedTimes(t.state.State, g)
 }
 
-// knows reports whether all times that a move of the group needs were observed.
-func (t times) knows(g cluster.GroupKey, kind cluster.JobType) bool {
+// complete reports whether all times that a move of the group needs were observed.
+func (t times) complete(g cluster.GroupKey, kind cluster.JobType) bool {
 	o := t.observed(g)
 	if o == nil || o.Stop.Total() == 0 {
 		return false
