@@ -2,8 +2,8 @@
 //
 // A play takes a copy of the state of a cluster and drains nodes of it in virtual time. The drainer, the
 // scheduler and the FSM are those of the servers: their steps are functions of a state and a time. Only the
-// clients are a model, package client/simclient, with the times of times.go. So a change
-// of the drainer changes what it foretells.
+// clients are a model, package client/simclient, with the times of times.go. So a change of the drainer
+// changes its plans.
 //
 //	                  ┌──────────────── one goroutine, virtual time ────────────────┐
 //	Store ── Fork ──▶ │ copy ──▶ drainer.Term ──▶ log ──▶ FSM ──▶ copy                │ ──▶ Result

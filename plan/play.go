@@ -154,7 +154,7 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	if p.drainer, err = drainer.NewTerm(c, copied.Reader(), p.drainerWake); err != nil {
 		return nil, err
 	}
-	p.drainerWake <- struct{}{} // a term begins with a step
+	p.drainerAt = q.At // a term begins with a step
 	if s.Scheduler == nil {
 		s.Scheduler = reference
 	}

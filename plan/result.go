@@ -10,8 +10,8 @@ import (
 
 // Result is what came of one play.
 type Result struct {
-	// Took is the virtual time from the first request to the end of the last drain. Zero if a drain has not
-	// ended: then nothing would end it.
+	// Took is the virtual time from the first request to the end of the last drain. It is zero if a drain has
+	// not ended, because nothing would end it: then a node has no outcome.
 	Took time.Duration
 	// Cut means that the play reached a limit of [Settings].
 	Cut bool

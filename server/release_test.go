@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,31 @@ func TestServer_freesTheVolumeOfAnUnreachableNode(t *testing.T) {
 		must.Len(t, 1, claims())
 		must.NotEq(t, first.Node, claims()[0].Node)
 		must.NotEq(t, first.Alloc, claims()[0].Alloc)
+	})
+}
+
+// In a cluster with older servers a drain begins without the plan of its request. When the version has risen, the
+// journal keeps it.
+func TestServer_planOfADrainInAMixedCluster(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, server.GroupConfig{})
+		write(t, g, server.Requests.RegisterNode, testNode("n1"))
+		foretold := &cluster.DrainPlan{Sentence: "no allocation leaves", Index: 3}
+		for _, version := range []cluster.Version{cluster.VersionOfJournals - 1, cluster.VersionOfJournals} {
+			raiseTo(t, g, version)
+			id := cluster.DrainID(fmt.Sprint("d", version))
+			_, err := g.Leader().Requests().UpdateDrain(t.Context(), cluster.DrainUpdate{Node: "n1", Drain: id, Spec: &cluster.DrainSpec{}, Plan: foretold})
+			must.NoError(t, err)
+			time.Sleep(5 * time.Second)
+			record, story := g.Leader().Store().Snapshot().Story(id)
+			must.Eq(t, cluster.OutcomeComplete, record.Outcome)
+			if version < cluster.VersionOfJournals {
+				must.Nil(t, story)
+				continue
+			}
+			must.Eq(t, foretold, story.Plan)
+		}
 	})
 }
 

@@ -86,7 +86,7 @@ func (f *planFlags) show(c *cli.Call, request drainplan.Request) error {
 	case c.Raw():
 		return c.PrintRaw(plan)
 	}
-	PrintPlan(c, plan, request)
+	printPlan(c, plan, request)
 	drawn := picture.OfPlan(plan, request.DrainSpec.Deadline)
 	if f.timeline {
 		fmt.Fprintln(c.Out, "\nTimeline")
@@ -109,12 +109,12 @@ func PlanOf(c *cli.Call, node string, spec *wire.DrainSpec) (*drainplan.Answer, 
 	if err != nil {
 		return nil, planError(err)
 	}
-	PrintPlan(c, plan, request)
+	printPlan(c, plan, request)
 	return plan, nil
 }
 
-// PrintPlan prints a plan.
-func PrintPlan(c *cli.Call, plan *drainplan.Answer, request drainplan.Request) {
+// printPlan prints a plan.
+func printPlan(c *cli.Call, plan *drainplan.Answer, request drainplan.Request) {
 	fmt.Fprintln(c.Out, plan.Sentence)
 	c.SectionIfAny("Nodes", planNodes(plan.Nodes))
 	c.SectionIfAny("Groups", planGroups(plan.Groups))

@@ -100,8 +100,11 @@ func (r *drainRequest) headline() string {
 	plan, _, err := client.PlanDrains(ctx, r.c.API, drainplan.Request{
 		Nodes: []string{r.node.ID}, DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: r.IgnoreSystem}, Plays: 1,
 	})
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
 		return "The plan is not ready: to wait for it, use -plan"
+	case err != nil:
+		return "There is no plan: " + cli.SingleLine(err.Error())
 	}
 	r.foretold = foretold(plan)
 	return "Plan: " + plan.Sentence

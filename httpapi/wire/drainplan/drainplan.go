@@ -32,7 +32,8 @@ type Answer struct {
 	Index uint64
 	// Plays is how often the drains were played.
 	Plays int
-	// Took is the time until the last drain has ended, the median of the plays. Zero if the drains do not end.
+	// Took is the time until the last drain has ended, the median of the plays. It is zero if a drain does not
+	// end: then its node has no Outcome.
 	Took time.Duration
 	// Least and Most are the shortest and the longest time of the plays. Both are zero if there is no range:
 	// with fewer than 19 plays, or without observed times.
