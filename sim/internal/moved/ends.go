@@ -35,17 +35,22 @@ func hasData(row *cluster.Allocation) bool {
 // dropped judges a client that no longer keeps the data of an ended allocation. For the servers it keeps the data, so
 // neither a replacement has it nor was it given up. The move to an allocation of the same node is not reported yet.
 func (j *Judge) dropped(now time.Time, s *statestore.Snapshot, m *machine.Node, d *machine.Disk) {
-	row := s.Alloc(d.Alloc)
-	if row == nil || row.DataOut.StateOf() != cluster.DataKept || j.restored || j.untrue[d.Alloc] || !j.lostAt[m.ID()].IsZero() {
-		return
+	if len(d.Writers) == 0 || j.restored || j.untrue[d.Alloc] || !j.lostAt[m.ID()].IsZero() {
+		return // no task has written, or the client has an excuse
 	}
 	r := m.Record(d.Alloc)
+	removed := r == nil && !d.Removed.IsZero()
+	ended := r != nil && r.Ended && (r.DataOut == nil || r.DataOut.State != cluster.DataKept && !r.DataOut.Moved)
+	if !removed && !ended {
+		return
+	}
+	row := s.Alloc(d.Alloc)
 	switch {
-	case len(d.Writers) == 0: // no task has written
-	case r == nil && !d.Removed.IsZero() && !j.taken(d.Alloc, "") && !passedOn(m, d):
-		j.find(now, Dropped, m.ID(), d.Alloc, "the client has removed the data of %v, and for the servers it is kept", d.Writers)
-	case r != nil && r.Ended && (r.DataOut == nil || r.DataOut.State != cluster.DataKept && !r.DataOut.Moved):
+	case row == nil || row.DataOut.StateOf() != cluster.DataKept:
+	case ended:
 		j.find(now, Dropped, m.ID(), d.Alloc, "the client no longer keeps the data of %v, and for the servers it is kept", d.Writers)
+	case !j.taken(d.Alloc, "") && !passedOn(m, d):
+		j.find(now, Dropped, m.ID(), d.Alloc, "the client has removed the data of %v, and for the servers it is kept", d.Writers)
 	}
 }
 

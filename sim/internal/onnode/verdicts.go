@@ -177,13 +177,13 @@ func (v verdicts) overdue(p *scripted.Process) bool {
 }
 
 // newest returns the last process of a task that started before a time, or the zero value.
-func (v verdicts) newest(n *machine.Node, a *alloc, t *cluster.Task, before time.Time) (last scripted.Process) {
-	for _, s := range v.judge.starts[string(a.id)+":"+t.Name] {
+func (v verdicts) newest(n *machine.Node, a *alloc, t *cluster.Task, before time.Time) scripted.Process {
+	for _, s := range slices.Backward(v.judge.starts[string(a.id)+":"+t.Name]) {
 		if p, _ := n.Machine().Process(s); p.StartedAt.Before(before) {
-			last = p
+			return p
 		}
 	}
-	return last
+	return scripted.Process{}
 }
 
 // warmUp is how long a client may take until it works normally, after its start, after a full disk,
