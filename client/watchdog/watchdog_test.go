@@ -130,10 +130,10 @@ func (m *machine) task(name, script string) (*cgroup.Group, *exec.Cmd) {
 }
 
 // obedient ends with code 7 at SIGTERM. It leaves a process of another session behind.
-const obedient = "trap 'exit 7' TERM; setsid sleep 600 & echo ready; while :; do sleep 0.01; done"
+const obedient = "trap 'exit 7' TERM; setsid sleep 600 & echo ready; while :; do sleep 600 & wait; done"
 
 // stubborn ignores SIGTERM.
-const stubborn = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+const stubborn = "trap '' TERM; echo ready; while :; do sleep 600 & wait; done"
 
 func (m *machine) lives(g *cgroup.Group) bool {
 	m.Helper()

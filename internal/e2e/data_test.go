@@ -17,7 +17,7 @@ import (
 )
 
 // appends is a task that appends the id of its allocation to a file of the ephemeral disk.
-const appends = `echo $NOMAD_ALLOC_ID >>$NOMAD_ALLOC_DIR/data/ids; j=%[1]s/$NOMAD_ALLOC_ID.obeys; echo start $(date +%%s%%N) >>$j; while :; do sleep 0.05; done`
+const appends = `echo $NOMAD_ALLOC_ID >>$NOMAD_ALLOC_DIR/data/ids; j=%[1]s/$NOMAD_ALLOC_ID.obeys; echo start $(date +%%s%%N) >>$j; while :; do sleep 600 & wait; done`
 
 // The data of an ephemeral disk follows its allocation from node to node. The drain ends only when the data has
 // arrived. Bug: the servers accepted migrate = true, and the data stayed behind.
@@ -66,7 +66,7 @@ func copied(s *site, a *api.AllocationListStub) {
 }
 
 // appendsMore is appends with four files of a MiB. Their checksum follows the id.
-const appendsMore = `d=$NOMAD_ALLOC_DIR/data; [ -e $d/4 ] || for f in 1 2 3 4; do head -c 1048576 /dev/urandom >$d/$f; done; echo $NOMAD_ALLOC_ID $(cat $d/1 $d/2 $d/3 $d/4 | cksum) >>$d/ids; j=%[1]s/$NOMAD_ALLOC_ID.obeys; echo start $(date +%%s%%N) >>$j; while :; do sleep 0.05; done`
+const appendsMore = `d=$NOMAD_ALLOC_DIR/data; [ -e $d/4 ] || for f in 1 2 3 4; do head -c 1048576 /dev/urandom >$d/$f; done; echo $NOMAD_ALLOC_ID $(cat $d/1 $d/2 $d/3 $d/4 | cksum) >>$d/ids; j=%[1]s/$NOMAD_ALLOC_ID.obeys; echo start $(date +%%s%%N) >>$j; while :; do sleep 600 & wait; done`
 
 // The client of the old node, that of the new one, or the server between them is killed half-way through a copy, and
 // comes back. The next task finds all data of the earlier one.

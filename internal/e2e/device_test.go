@@ -18,7 +18,7 @@ import (
 // The task locks the file that is its device, and notes when it has it and when it leaves it. A task that
 // finds the file locked notes a clash.
 const locks = `j=%[1]s/lock; exec 9<>"$FILES_LOCK"; flock -n 9 || { echo "clash $NOMAD_JOB_ID" >>$j; exec sleep 1000; }
-trap 'sleep 1 9>&-; echo "left $NOMAD_JOB_ID" >>$j; exit 0' TERM; echo "got $NOMAD_JOB_ID" >>$j; while :; do sleep 0.05 9>&-; done`
+trap 'sleep 1 9>&-; echo "left $NOMAD_JOB_ID" >>$j; exit 0' TERM; echo "got $NOMAD_JOB_ID" >>$j; while :; do sleep 600 9>&- & wait; done`
 
 // N8: two jobs compete for the only device of a node, over a drain and the return of the node. Its client is
 // killed during each stop. The device never has two tasks, by the lock that each of them takes.

@@ -304,8 +304,8 @@ func (s *site) ofTasks() (found []string) {
 // The tasks note in the journal when they start, get SIGTERM, and end. One takes half a second and
 // exits with 7. The other ignores the signal.
 const (
-	obeys = `j=%[1]s/$NOMAD_ALLOC_ID.obeys; now() { date +%%s%%N; }; trap 'echo term $(now) >>$j; sleep 0.5; echo end $(now) >>$j; exit 7' TERM; echo start $(now) >>$j; while :; do sleep 0.05; done`
-	deaf  = `j=%[1]s/$NOMAD_ALLOC_ID.deaf; now() { date +%%s%%N; }; trap 'echo term $(now) >>$j' TERM; echo start $(now) >>$j; while :; do sleep 0.05; done`
+	obeys = `j=%[1]s/$NOMAD_ALLOC_ID.obeys; now() { date +%%s%%N; }; trap 'echo term $(now) >>$j; sleep 0.5; echo end $(now) >>$j; exit 7' TERM; echo start $(now) >>$j; while :; do sleep 600 & wait; done`
+	deaf  = `j=%[1]s/$NOMAD_ALLOC_ID.deaf; now() { date +%%s%%N; }; trap 'echo term $(now) >>$j' TERM; echo start $(now) >>$j; while :; do sleep 600 & wait; done`
 	// grace is the kill timeout of both.
 	grace = 3 * time.Second
 )

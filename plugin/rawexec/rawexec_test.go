@@ -46,7 +46,7 @@ func TestTask_life(t *testing.T) {
 
 // leaver is a script that starts a process outside of all control groups. The process ignores SIGTERM.
 const leaver = `setsid sh -c 'for f in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do echo $$ >$f; done 2>/dev/null
-trap "" TERM; echo ready; while :; do sleep 0.02; done' & `
+trap "" TERM; echo ready; while :; do sleep 600 & wait; done' & `
 
 // obeys is the grace of tasks that obey. If one does not, its kill shows in the exit code.
 const obeys = 30 * time.Second
@@ -59,18 +59,18 @@ func TestStop(t *testing.T) {
 		code, sig      int32
 		atLeast        time.Duration
 	}{
-		"the signal is obeyed":       {"trap 'exit 7' TERM; echo ready; while :; do sleep 0.02; done", "SIGTERM", obeys, 7, 0, 0},
-		"the default is SIGINT":      {"trap 'exit 8' INT; echo ready; while :; do sleep 0.02; done", "", obeys, 8, 0, 0},
-		"a short name":               {"trap 'exit 9' HUP; echo ready; while :; do sleep 0.02; done", "hup", obeys, 9, 0, 0},
+		"the signal is obeyed":       {"trap 'exit 7' TERM; echo ready; while :; do sleep 600 & wait; done", "SIGTERM", obeys, 7, 0, 0},
+		"the default is SIGINT":      {"trap 'exit 8' INT; echo ready; while :; do sleep 600 & wait; done", "", obeys, 8, 0, 0},
+		"a short name":               {"trap 'exit 9' HUP; echo ready; while :; do sleep 600 & wait; done", "hup", obeys, 9, 0, 0},
 		"the signal kills":           {"echo ready; exec sleep 600", "SIGTERM", obeys, 143, 15, 0},
-		"the signal is ignored":      {"trap '' TERM; echo ready; while :; do sleep 0.02; done", "SIGTERM", time.Second, 137, 9, time.Second},
+		"the signal is ignored":      {"trap '' TERM; echo ready; while :; do sleep 600 & wait; done", "SIGTERM", time.Second, 137, 9, time.Second},
 		"stopped processes obey":     {"trap 'exit 5' TERM; echo ready; kill -STOP $$; sleep 600", "SIGTERM", obeys, 5, 0, 0},
-		"no grace":                   {"trap '' TERM; echo ready; while :; do sleep 0.02; done", "SIGTERM", 0, 137, 9, 0},
-		"what forked away goes too":  {"trap 'exit 6' TERM; setsid sh -c 'trap \"\" TERM; sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done", "SIGTERM", obeys, 6, 0, 0},
-		"what forked away, by force": {"trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done", "SIGTERM", 300 * time.Millisecond, 137, 9, 300 * time.Millisecond},
+		"no grace":                   {"trap '' TERM; echo ready; while :; do sleep 600 & wait; done", "SIGTERM", 0, 137, 9, 0},
+		"what forked away goes too":  {"trap 'exit 6' TERM; setsid sh -c 'trap \"\" TERM; sleep 600 & sleep 600' & echo ready; while :; do sleep 600 & wait; done", "SIGTERM", obeys, 6, 0, 0},
+		"what forked away, by force": {"trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 600 & sleep 600' & echo ready; while :; do sleep 600 & wait; done", "SIGTERM", 300 * time.Millisecond, 137, 9, 300 * time.Millisecond},
 		// Bug: the shim waited for ever for a child that had left all control groups, and nothing killed it.
-		"what left the control group goes too":  {"trap 'exit 6' TERM; " + leaver + "while :; do sleep 0.02; done", "SIGTERM", obeys, 6, 0, 0},
-		"what left the control group, by force": {"trap '' TERM; " + leaver + "while :; do sleep 0.02; done", "SIGTERM", 300 * time.Millisecond, 137, 9, 300 * time.Millisecond},
+		"what left the control group goes too":  {"trap 'exit 6' TERM; " + leaver + "while :; do sleep 600 & wait; done", "SIGTERM", obeys, 6, 0, 0},
+		"what left the control group, by force": {"trap '' TERM; " + leaver + "while :; do sleep 600 & wait; done", "SIGTERM", 300 * time.Millisecond, 137, 9, 300 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +150,7 @@ func TestStop_olderMachines(t *testing.T) {
 			n := newNode(t)
 			n.only(kind)
 			p := n.launch()
-			const script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; (while :; do sleep 0.02; done) & sleep 600' & echo ready; while :; do sleep 0.02; done"
+			const script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; (while :; do sleep 600 & wait; done) & sleep 600' & echo ready; while :; do sleep 600 & wait; done"
 			c := n.task(script)
 			n.start(p, c)
 			begin := time.Now()
@@ -180,7 +180,7 @@ func TestStop_olderMachines(t *testing.T) {
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	n, p := launched(t)
-	c := n.task("trap 'echo user' USR1; echo ready; while :; do sleep 0.02; done")
+	c := n.task("trap 'echo user' USR1; echo ready; while :; do sleep 600 & wait; done")
 	n.start(p, c)
 	must.ErrorContains(t, n.stop(p, c, 0, "SIGNONE"), `unknown signal "SIGNONE"`)
 	_, err := p.SignalTask(t.Context(), &pb.SignalTaskRequest{TaskId: c.GetId(), Signal: "SIGNONE"})
@@ -203,7 +203,7 @@ func TestSignal(t *testing.T) {
 func TestShimDies(t *testing.T) {
 	t.Parallel()
 	n, p := launched(t)
-	c := n.task("trap '' TERM; setsid sh -c 'sleep 600 & sleep 600' & echo ready; while :; do sleep 0.02; done")
+	c := n.task("trap '' TERM; setsid sh -c 'sleep 600 & sleep 600' & echo ready; while :; do sleep 600 & wait; done")
 	n.start(p, c)
 	must.NoError(t, syscall.Kill(n.pid(p, c, "shim_pid"), syscall.SIGKILL))
 	r := n.wait(p, c)
@@ -243,7 +243,7 @@ func TestStarts_endWithoutARecord(t *testing.T) {
 			n := newNode(t)
 			n.only("none")
 			p := n.launch()
-			c, other := n.task("trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 0.02; done"), n.task("echo ready; exec sleep 600")
+			c, other := n.task("trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 600 & wait; done"), n.task("echo ready; exec sleep 600")
 			n.start(p, c)
 			n.start(p, other)
 			if hangs {
@@ -269,7 +269,7 @@ func TestStarts_endWithoutARecord(t *testing.T) {
 func TestShimHangs(t *testing.T) {
 	t.Parallel()
 	n, p := launched(t)
-	c, other := n.task("trap '' TERM; echo ready; while :; do sleep 0.02; done"), n.task("echo ready; exec sleep 600")
+	c, other := n.task("trap '' TERM; echo ready; while :; do sleep 600 & wait; done"), n.task("echo ready; exec sleep 600")
 	n.start(p, c)
 	n.start(p, other)
 	frozen.Stop(t, n.pid(p, c, "shim_pid"))
@@ -317,7 +317,7 @@ func TestPluginDies(t *testing.T) {
 func TestPluginDiesInAStop(t *testing.T) {
 	t.Parallel()
 	n, p := launched(t)
-	c := n.task("trap 'echo int' INT; trap 'echo term' TERM; echo ready; while :; do sleep 0.02; done")
+	c := n.task("trap 'echo int' INT; trap 'echo term' TERM; echo ready; while :; do sleep 600 & wait; done")
 	handle := n.start(p, c)
 	// The grace of an earlier stop is longer. Only the shim is left to kill the task after the shorter one.
 	go p.StopTask(context.Background(), &pb.StopTaskRequest{TaskId: c.GetId(), Timeout: durationpb.New(time.Hour), Signal: "SIGINT"})
