@@ -180,7 +180,7 @@ func (r *Result) limits() []string {
 		all = append(all, "batch work may end sooner: in the plan it runs until it is stopped")
 	}
 	if slices.ContainsFunc(r.Groups, func(g GroupResult) bool { return !g.Observed }) {
-		all = append(all, "the times of some groups were never observed: in the plan they start in 2 s, and the other times are those that their jobs declare")
+		all = append(all, "the times of some groups were never observed: in the plan they start in 2 s, and the other times are those that their jobs declare and, for volumes, their nodes")
 	}
 	if r.Cut {
 		all = append(all, "the plan ended early, at its limit of time or of entries: it lacks everything that comes later")

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/plan"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
@@ -215,4 +216,31 @@ func TestAnswer_limitsOfTimes(t *testing.T) {
 	f.run(j, node(0), node(0), node(1))
 	a := f.answer(1, cluster.DrainSpec{}, plan.Settings{})
 	must.Between(t, 69*time.Second, a.Took, 75*time.Second) // two stops, one start, one verdict: 71 s
+}
+
+// Bug: where no stop was observed, a plan expected that volumes are unmounted at once. The node declares how long that
+// may take. An observed stop contains the time of the unmount.
+func TestAnswer_declaredUnmount(t *testing.T) {
+	t.Parallel()
+	for observed, took := range map[bool]time.Duration{false: 45 * time.Second, true: 8 * time.Second} {
+		f := newFixture(t, 0)
+		for i := range 2 {
+			n := clustertest.Node(node(i))
+			n.VolumeAllowance = 40 * time.Second
+			n.StoragePlugins = []*cluster.StoragePlugin{{ID: "disks", Type: cluster.PluginMonolith, Healthy: true, NodeID: string(n.ID)}}
+			f.Must(&shims.NodeRegister{At: f.now, Node: n})
+		}
+		mode := cluster.VolumeCapability{Access: cluster.SingleNodeWriter, Attachment: cluster.AttachFileSystem}
+		f.Must(&shims.VolumeRegister{At: f.now, Volume: &cluster.Volume{
+			ID: "data", ExternalID: "v", Plugin: "disks", Capabilities: []cluster.VolumeCapability{mode},
+		}})
+		j := f.Job(clustertest.Job("db", cluster.JobService, 1))
+		if observed { // before the job has the volume, which only one allocation can have
+			f.learn(j, node(1), time.Second, 10*time.Second, 8*time.Second)
+		}
+		j = clustertest.Job("db", cluster.JobService, 1)
+		j.TaskGroups[0].Volumes = []cluster.VolumeRequest{{Name: "d", Type: cluster.VolumeCSI, Source: "data", Capability: mode}}
+		f.run(j, node(0))
+		must.Between(t, took-time.Second, f.answer(1, cluster.DrainSpec{}, plan.Settings{}).Took, took+2*time.Second)
+	}
 }

@@ -26,7 +26,7 @@ type times struct {
 
 // behaviour returns what an allocation does on its node.
 func (t times) behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Behaviour {
-	b := simclient.Behaviour{Start: declaredStart, Stop: a.StopTime(), Run: simclient.Never}
+	b := simclient.Behaviour{Start: declaredStart, Stop: t.declaredStop(a), Run: simclient.Never}
 	o := t.observed(a.GroupKey())
 	if o == nil {
 		o = new(learned.Times)
@@ -46,7 +46,17 @@ func (t times) behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Behaviou
 	return b
 }
 
-// observed returns the observed times of a group, or nil.
+// declaredStop is the longest time that an allocation may take to stop and to unmount its volumes. A storage plugin
+// waits for no volume: in a play it stops after the allocations that use its volumes.
+func (t times) declaredStop(a *cluster.Allocation) time.Duration {
+	if a.Job.StoragePlugin() {
+		return a.StopTime()
+	}
+	return a.StopTimeOn(t.state.Node(a.NodeID))
+}
+
+// observed returns the observed times of a group, or nil. An allocation ends when its volumes are unmounted, and a
+// storage plugin when it holds for none, so the observed stops of a group contain these times.
 func (t times) observed(g cluster.GroupKey) *learned.Times {
 	return statestore.LearnedTimes(t.state.State, g)
 }
