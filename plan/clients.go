@@ -26,7 +26,6 @@ func newClients(p *play, copied *statestore.Store, seed uint64, ids *names) (*si
 		Seed:     seed,
 		Behave:   p.times.behaviour,
 		Uncut:    true,
-		Overlap:  p.settings.Overlap,
 	})
 }
 

@@ -37,5 +37,5 @@ func ExampleLoadElsewhere() {
 		panic(err)
 	}
 	fmt.Println(answer.Sentence)
-	// Output: 2 allocations leave in 22s; nothing falls below its limit
+	// Output: 2 allocations leave in 17s; nothing falls below its limit
 }

@@ -42,9 +42,6 @@ type Settings struct {
 	Scheduler NewScheduler
 	// Elsewhere states that the store is of [LoadElsewhere].
 	Elsewhere bool
-	// Overlap lets a replacement start while its predecessor stops, unless it inherits data, as in simulated
-	// clusters. Without it a replacement waits, as real clients do.
-	Overlap bool
 	// MaxEntries bounds the entries of a play. Zero is [DefaultMaxEntries].
 	MaxEntries int
 	// MaxTime bounds the virtual time of a play. Zero is [DefaultMaxTime].

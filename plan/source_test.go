@@ -63,7 +63,7 @@ func TestLoadElsewhere(t *testing.T) {
 	must.StrContains(t, sentenceOf(t, f.FSM.Store(), plan.Settings{}), "1 allocation of huge fits nowhere; huge stays down")
 
 	store := result.Of(plan.LoadElsewhere(source{f.State()})).OK(t)
-	must.Eq(t, "1 allocation leaves in 5s; huge is down for 17s", sentenceOf(t, store, plan.Settings{Elsewhere: true}))
+	must.Eq(t, "1 allocation leaves in 5s; huge is down for 12s", sentenceOf(t, store, plan.Settings{Elsewhere: true}))
 	q := plan.Question{Nodes: []cluster.NodeID{node(0)}, At: f.now}
 	a := result.Of(plan.Answer(t.Context(), store, q, plan.Settings{Elsewhere: true}, 0, nil)).OK(t)
 	must.SliceContains(t, a.Limits, "placement was not judged: in the plan every replacement finds a place")
@@ -85,7 +85,7 @@ func TestSettings_scheduler(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 3)
 	f.run(clustertest.Job("web", cluster.JobService, 3), node(0), node(0), node(1))
-	must.Eq(t, "2 allocations leave in 22s; nothing falls below its limit", sentenceOf(t, f.FSM.Store(), plan.Settings{}))
+	must.Eq(t, "2 allocations leave in 17s; nothing falls below its limit", sentenceOf(t, f.FSM.Store(), plan.Settings{}))
 	own := func(view func() scheduler.View, applier scheduler.Applier, ids scheduler.IDs) (plan.Scheduler, error) {
 		s, err := scheduler.New(scheduler.Config{Snapshot: view, Applier: applier, IDs: ids})
 		return lazy{s}, err

@@ -15,8 +15,8 @@
 // A verdict may become bad later, and good again. An allocation may also crash again and again: then its
 // verdicts follow the rule of package verdict, as those of real clients do.
 //
-// A replacement stays pending until its predecessor has ended and, if it inherits data, until the
-// data is copied. With [Options].Overlap only a replacement that inherits data waits.
+// A replacement starts at once, while its predecessor stops, as on a real client of another node. One that inherits
+// data stays pending until its predecessor has ended and the data is copied.
 //
 // # Guarantees
 //

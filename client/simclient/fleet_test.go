@@ -240,19 +240,6 @@ func TestFleet_stories(t *testing.T) {
 	}
 }
 
-// With Overlap, a replacement waits only for data.
-func TestFleet_overlaps(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, func(o *simclient.Options) { o.Overlap = true })
-	w.node("n", cluster.NodeReady)
-	w.place("old", "n", service(), quiet)
-	w.settle()
-	w.place("new", "n", service(), simclient.Behaviour{Start: seconds(2), Verdict: never}, replaces("old"))
-	w.place("data", "n", withData(service()), quiet, replaces("old"))
-	w.pass(seconds(20))
-	must.Eq(t, []string{"0s old running", "2s new running"}, w.lines)
-}
-
 // The client of an unreachable node reports nothing, and its allocations continue.
 func TestFleet_unreachable(t *testing.T) {
 	t.Parallel()

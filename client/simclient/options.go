@@ -37,9 +37,6 @@ type Options struct {
 
 	// Uncut lets an allocation take longer to stop than its stop time, for behaviours of observed times.
 	Uncut bool
-	// Overlap lets a replacement start while its predecessor stops, unless it inherits data. A real
-	// client waits; scenarios of the simulator are written for clients that do not.
-	Overlap bool
 }
 
 // Defaults of [Options].

@@ -81,7 +81,7 @@ func newTask(a *cluster.Allocation, b Behaviour, o *Options, now time.Time) *tas
 		t.actual.status = cluster.ClientRunning
 		t.start(now)
 	case a.ServerTerminal(): // it never starts
-	case o.waits(a):
+	case inherits(a):
 		t.waits = true
 	default:
 		t.start(after(now, b.Start))
@@ -95,11 +95,6 @@ func newTask(a *cluster.Allocation, b Behaviour, o *Options, now time.Time) *tas
 		t.stop(since, now)
 	}
 	return t
-}
-
-// waits reports whether a new allocation waits for the end of its predecessor.
-func (o Options) waits(a *cluster.Allocation) bool {
-	return a.PreviousAllocation != "" && (!o.Overlap || inherits(a))
 }
 
 // inherits reports whether the allocation starts with its predecessor's data.

@@ -28,7 +28,7 @@ type Options struct {
 type Comparison struct {
 	Seed  uint64
 	Nodes int
-	// Waits: the clients let a replacement wait for the end of its predecessor, as real ones do.
+	// Waits: some replacements wait for the data of their predecessors.
 	Waits bool
 	// Observed: all groups that the drains move have observed times. Partly: some have.
 	Observed, Partly bool
@@ -56,12 +56,12 @@ func Compare(ctx context.Context, seed uint64, o Options) (*Comparison, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seed %d: %w", seed, err)
 	}
-	answer, err := plan.Answer(ctx, store, q, plan.Settings{Overlap: !d.waits}, o.Plays, nil)
+	answer, err := plan.Answer(ctx, store, q, plan.Settings{}, o.Plays, nil)
 	if err != nil {
 		return nil, fmt.Errorf("seed %d: planning: %w", seed, err)
 	}
 	c := &Comparison{
-		Seed: seed, Nodes: len(d.nodes), Waits: d.waits, Deadline: d.spec.Deadline > 0, Observed: answer.Observed, Allocs: answer.Allocs,
+		Seed: seed, Nodes: len(d.nodes), Waits: d.moves, Deadline: d.spec.Deadline > 0, Observed: answer.Observed, Allocs: answer.Allocs,
 		Partly:   slices.ContainsFunc(answer.Groups, func(g drainplan.Group) bool { return g.Observed }),
 		Foretold: answer.Took, Least: answer.Least, Most: answer.Most, Unseen: o.Unseen,
 	}

@@ -14,8 +14,8 @@ import (
 // draft is a cluster and what happens in it until the question, drawn from a seed.
 type draft struct {
 	seed uint64
-	// waits: replacements wait for the end of their predecessors.
-	waits  bool
+	// moves: the data of some groups moves, so replacements wait for the end of their predecessors.
+	moves  bool
 	nodes  []*cluster.Node
 	jobs   []*cluster.Job
 	truths map[cluster.GroupKey]truth
@@ -39,7 +39,7 @@ const (
 
 func drawDraft(seed uint64) *draft {
 	r := world.Stream(seed, "foretell")
-	d := &draft{seed: seed, waits: r.IntN(3) > 0, truths: map[cluster.GroupKey]truth{}}
+	d := &draft{seed: seed, moves: r.IntN(3) > 0, truths: map[cluster.GroupKey]truth{}}
 	for i := range leastNodes + r.IntN(mostNodes-leastNodes+1) {
 		id := cluster.NodeID(fmt.Sprintf("n%02d", i))
 		n := &cluster.Node{ID: id, Name: string(id), Status: cluster.NodeReady, Resources: cluster.Resources{CPU: capacity, MemoryMB: 8192, DiskMB: 100_000}}
@@ -101,6 +101,7 @@ func (d *draft) addJob(r *rand.Rand, kind cluster.JobType, count int, cpu int64)
 		update.MinHealthyTime = healthy // the longer one of the two blocks applies
 		g.Update, g.Migrate = &update, cluster.DefaultMigrateStrategy()
 		g.Migrate.MaxParallel, g.Migrate.MinHealthyTime = 1+r.IntN(4), healthy
+		g.EphemeralDisk.Migrate = d.moves && r.IntN(2) == 0
 	}
 	j := &cluster.Job{ID: id, Type: kind, TaskGroups: []*cluster.TaskGroup{g}}
 	j.Canonicalize()

@@ -14,7 +14,7 @@ func TestCompare(t *testing.T) {
 	var right, wrong foretell.Report
 	for seed := range uint64(3) {
 		for slower, r := range map[float64]*foretell.Report{1: &right, 2: &wrong} {
-			c, err := foretell.Compare(t.Context(), 100+seed, foretell.Options{Unseen: 9, Slower: slower})
+			c, err := foretell.Compare(t.Context(), 105+seed, foretell.Options{Unseen: 9, Slower: slower})
 			must.NoError(t, err)
 			r.Add(c)
 		}

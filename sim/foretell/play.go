@@ -23,7 +23,7 @@ const (
 // options returns the options of a world of the cluster. The delays are the ordinary ones of the swarm.
 func (d *draft) options(seed uint64) world.Options {
 	return world.Options{
-		Seed: seed, Views: true, Waits: d.waits, MaxSteps: maxSteps,
+		Seed: seed, Views: true, MaxSteps: maxSteps,
 		Commit:   scenario.Range{Min: time.Millisecond, Max: 20 * time.Millisecond},
 		Schedule: scenario.Range{Min: time.Millisecond, Max: 50 * time.Millisecond},
 		Wake:     scenario.Range{Min: time.Millisecond, Max: 5 * time.Millisecond},

@@ -109,8 +109,8 @@ func (r *Report) Table() [][]string {
 	}
 	line("observed times, 10 s or more", r.Bounded)
 	for i, name := range [rowCount]string{
-		small: "  5 to 10 nodes", medium: "  11 to 20 nodes", large: "  21 to 40 nodes", waiting: "  replacements wait",
-		overlapping: "  replacements overlap", timed: "  with a deadline", brief: "observed times, less than 10 s",
+		small: "  5 to 10 nodes", medium: "  11 to 20 nodes", large: "  21 to 40 nodes", waiting: "  some data moves",
+		overlapping: "  no data moves", timed: "  with a deadline", brief: "observed times, less than 10 s",
 		partly: "partly observed times", stuck: "drains that do not end", declared: "declared times",
 	} {
 		line(name, r.rows[i])

@@ -38,7 +38,7 @@ type fleet struct {
 func newFleet(w *World) (*fleet, error) {
 	f := &fleet{world: w, silent: map[cluster.NodeID]*outage{}, ended: map[cluster.AllocID]bool{}}
 	var err error
-	f.clients, err = simclient.New(simclient.Options{Snapshot: f.state, Applier: f, Behave: f.behaviour, Overlap: !w.options.Waits})
+	f.clients, err = simclient.New(simclient.Options{Snapshot: f.state, Applier: f, Behave: f.behaviour})
 	if w.options.RealClients {
 		f.real = newCores(f)
 	}

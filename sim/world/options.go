@@ -53,9 +53,6 @@ type Options struct {
 	Reader func(*statestore.Store) drainer.StateReader
 	// Client is the behaviour of an allocation on its node; nil is [setting.Default].
 	Client func(*cluster.Allocation) Behaviour
-	// Waits makes a replacement wait until its predecessor has ended, as real clients do. Otherwise simulated
-	// clients start it at once, unless it inherits data.
-	Waits bool
 	// RealClients makes each node run the real client over scripted drivers.
 	RealClients bool
 	// Containers returns whether the driver of a node with a real client keeps tasks in containers: see
