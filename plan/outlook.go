@@ -100,6 +100,9 @@ func (o *Outlook) why(state *statestore.Snapshot, r *Result, n NodeResult) strin
 			return fmt.Sprintf("%s has %d healthy allocations, %d before", groupName(string(g.Key.Job.ID), g.Key.Name), g.Healthy, before)
 		}
 	}
+	if n.Last.Job.ID == "" {
+		return "the drain takes longer than before"
+	}
 	last := groupName(string(n.Last.Job.ID), n.Last.Name)
 	if slices.ContainsFunc(r.Groups, func(g GroupResult) bool { return g.Key == n.Last }) {
 		return last + " takes longer than before"

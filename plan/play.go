@@ -151,7 +151,7 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	if p.drainer, err = drainer.NewTerm(c, copied.Reader(), p.drainerWake); err != nil {
 		return nil, err
 	}
-	p.drainerAt = q.At // a term begins with a step
+	p.drainerAt, p.clientsAt = q.At, q.At // a term begins with a step, and so do clients
 	if s.Scheduler == nil {
 		s.Scheduler = reference
 	}
