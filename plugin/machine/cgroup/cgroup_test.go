@@ -116,7 +116,7 @@ func TestGroup_killReachesWhatForkedAway(t *testing.T) {
 
 		own, err := os.ReadFile("/proc/self/cgroup")
 		must.NoError(t, err)
-		cmd := shell(t, g, "trap '' TERM; setsid sleep 600 & setsid sh -c 'sleep 600 & sleep 600' & echo ready; while :; do sleep 600 & wait; done")
+		cmd := shell(t, g, "trap '' TERM; setsid sleep 600 & setsid sh -c 'sleep 600 & sleep 600' & echo ready; while :; do sleep 0.01; done")
 		still, err := os.ReadFile("/proc/self/cgroup")
 		must.NoError(t, err)
 		must.Eq(t, string(own), string(still), must.Sprint("this process stays where it was"))
@@ -155,7 +155,7 @@ func TestGroup_Signal(t *testing.T) {
 		g, other := create(t, h), create(t, h)
 		must.NoError(t, g.Signal(syscall.SIGTERM), must.Sprint("an empty group"))
 		stranger := shell(t, other, "echo ready; exec sleep 600")
-		cmd := shell(t, g, "trap : USR1; setsid sh -c 'trap \"exit 7\" USR1; echo ready; while :; do sleep 600 & wait; done' & "+
+		cmd := shell(t, g, "trap : USR1; setsid sh -c 'trap \"exit 7\" USR1; echo ready; while :; do sleep 0.01; done' & "+
 			"while kill -0 $!; do wait $!; code=$?; done; exit $code")
 		must.NoError(t, g.Signal(syscall.SIGUSR1))
 		must.Error(t, cmd.Wait())
