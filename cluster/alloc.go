@@ -103,7 +103,8 @@ type Allocation struct {
 	// first report of it. It is zero if it has not run, if its node was away then, or in an entry below
 	// [VersionOfLearnedTimes]. No decision reads it.
 	StartTook time.Duration `codec:",omitempty"`
-	// ModifyTime is when a server or client last wrote the allocation.
+	// ModifyTime is when a server or client last wrote the allocation. For the report that ended it, it is the
+	// proposer's time of the entry, or the time of the report below [VersionOfLearnedTimes].
 	ModifyTime time.Time
 
 	CreateIndex uint64

@@ -27,8 +27,8 @@ import (
 // at is the proposer's time of the entry, or zero if it has none. From [cluster.VersionOfConfirmation]
 // on it is the time since which a healthy allocation is unhealthy, and from [cluster.VersionOfRescheduling] on
 // the time at which an allocation that the servers let run has ended: no clock of a client decides. From
-// [cluster.VersionOfLearnedTimes] on it is also the time by which the state learns how long allocations take:
-// see [LearnedTimes].
+// [cluster.VersionOfLearnedTimes] on it is also the time by which the state learns how long allocations take, see
+// [LearnedTimes], and the ModifyTime of an allocation that its client has ended.
 func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time) {
 	t.rows.written.journals.at = at
 	edits := editAllocs(&t.rows)
@@ -36,6 +36,7 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 		at = time.Time{}
 	}
 	cuts, dates := versionIn(t.rows.tables) >= cluster.VersionOfDrivers, versionIn(t.rows.tables) >= cluster.VersionOfRescheduling
+	learns := versionIn(t.rows.tables) >= cluster.VersionOfLearnedTimes
 	var ended []confirmation
 	for _, r := range reports {
 		a := edits.row(r.Alloc)
@@ -69,7 +70,11 @@ func (t *Txn) UpdateAllocsFromClient(reports []cluster.AllocReport, at time.Time
 			ended = append(ended, confirmation{t.rows.state().Alloc(r.Alloc), r.At})
 		}
 		took := startTook(&t.rows, a, r)
-		c := edits.edit(a, r.At.UTC())
+		modified := r.At
+		if ends && learns && !at.IsZero() {
+			modified = at // a replacement's start may count from it
+		}
+		c := edits.edit(a, modified.UTC())
 		if dates && ends && !a.Terminal() {
 			c.EndedAt = at.UTC()
 		}

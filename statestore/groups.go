@@ -149,9 +149,11 @@ func (w learner) alloc(before, after *cluster.Allocation) {
 	if !began && !judged && !ended || versionIn(w.rows.tables) < cluster.VersionOfLearnedTimes {
 		return
 	}
-	g := after.GroupKey()
-	times := &w.rows.written.times.edit(g, func() *groupTimes { return timesRow(w.rows.tables, g) }, groupTimes{Group: g}).Times
-	if began {
+	times := w.edit(after.GroupKey())
+	switch {
+	case began && after.PreviousAllocation != "":
+		w.rows.written.began = append(w.rows.written.began, after)
+	case began:
 		times.Start.Add(after.StartTook)
 	}
 	if judged {
@@ -160,6 +162,34 @@ func (w learner) alloc(before, after *cluster.Allocation) {
 	if ended {
 		times.Stop.Add(at.Sub(ordered))
 	}
+}
+
+// edit returns the times of a group for a change.
+func (w learner) edit(g cluster.GroupKey) *learned.Times {
+	return &w.rows.written.times.edit(g, func() *groupTimes { return timesRow(w.rows.tables, g) }, groupTimes{Group: g}).Times
+}
+
+// starts counts the starts of replacements. The rows are those after the entry, so the order of its reports does not
+// matter.
+func (w learner) starts() {
+	for _, a := range w.rows.written.began {
+		took := a.StartTook
+		if p := w.rows.state().Alloc(a.PreviousAllocation); waitedFor(a, p) {
+			took = min(took, a.CreateTime.Add(took).Sub(p.ModifyTime))
+		}
+		w.edit(a.GroupKey()).Start.Add(took)
+	}
+}
+
+// waitedFor reports whether an allocation that began to run has waited for the end of its predecessor, which may be nil.
+// A client lets it wait if both are on one node, or if it copies the data of the predecessor. A placement writes both
+// rows, so a predecessor that had been stopped then and was written later has ended later. No plan writes it again, so
+// its ModifyTime is that of the entry of the end.
+func waitedFor(a, p *cluster.Allocation) bool {
+	if !endedByClient(p) || p.ModifyIndex <= a.CreateIndex || p.StoppedAt.IsZero() || p.StoppedAt.After(a.CreateTime) {
+		return false
+	}
+	return p.NodeID == a.NodeID || a.DataIn.StateOf() == cluster.DataCopied && a.DataIn.Peer == p.ID
 }
 
 // orderedAt returns when a drain marked the allocation, or when a plan stopped it without such a mark. It is zero
@@ -188,6 +218,7 @@ func (w learner) flush() {
 	if len(w.rows.written.times) == 0 {
 		return // most entries change none
 	}
+	w.starts()
 	for _, g := range slices.SortedFunc(maps.Keys(w.rows.written.times), cluster.GroupKey.Compare) {
 		if w.rows.state().Job(g.Job).Group(g.Name) != nil {
 			w.rows.insert(tableTimes, w.rows.written.times[g].after)

@@ -166,6 +166,92 @@ func TestLearnedTimes(t *testing.T) {
 	}
 }
 
+// A replacement that waits for the end of its predecessor starts at the report of that end. The predecessor stops in 40 s,
+// and the replacement runs 10 s after that, unless the case says otherwise.
+func TestLearnedTimes_replacement(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	for name, test := range map[string]struct {
+		node  cluster.NodeID
+		data  *cluster.DataMove
+		story func(w *world)
+		start time.Duration
+	}{
+		"on the same node":                     {"n1", nil, nil, 10 * second},
+		"on another node":                      {"n2", nil, nil, 50 * second},
+		"it copies the data":                   {"n2", &cluster.DataMove{State: cluster.DataCopied, Peer: "a"}, nil, 10 * second},
+		"it copies the data of an earlier one": {"n2", &cluster.DataMove{State: cluster.DataCopied, Peer: "z"}, nil, 50 * second},
+		"it starts without the data":           {"n2", &cluster.DataMove{State: cluster.DataGivenUp, Peer: "a"}, nil, 50 * second},
+		"the predecessor's row is gone": {"n1", nil, func(w *world) {
+			w.after(40*second).reportNow(cluster.ClientComplete, false, "a")
+			w.write(func(txn *statestore.Txn) { txn.DeleteAllocs([]cluster.AllocID{"a"}) })
+			w.after(9*second).reportNow(cluster.ClientRunning, false, "b")
+		}, 50 * second},
+		"it runs before that end": {"n1", nil, func(w *world) {
+			w.after(50*second).reportNow(cluster.ClientRunning, false, "b")
+			w.reportNow(cluster.ClientComplete, false, "a")
+		}, 50 * second},
+		"one entry has the end and then the start": {"n1", nil, func(w *world) { w.after(50*second).endAndStart("a", "b") }, 1},
+		"one entry has the start and then the end": {"n1", nil, func(w *world) { w.after(50*second).endAndStart("b", "a") }, 1},
+		// The clock of the client is not compared with those of the servers.
+		"the clock of its client is wrong": {"n1", nil, func(w *world) {
+			w.after(40 * second).write(func(txn *statestore.Txn) {
+				txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: "a", Node: "n1", ClientStatus: cluster.ClientComplete, At: w.now.AddDate(3, 0, 0)}}, w.now)
+			})
+			w.after(10*second).reportNow(cluster.ClientRunning, false, "b")
+		}, 10 * second},
+		"the next leader's clock is behind": {"n1", nil, func(w *world) {
+			w.after(40*second).reportNow(cluster.ClientComplete, false, "a")
+			w.after(-20*second).reportNow(cluster.ClientRunning, false, "b")
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := learning(t, cluster.VersionOfLearnedTimes)
+			w.reportNow(cluster.ClientRunning, false, "a")
+			before := statestore.LearnedTimes(w.snap().State, webGroup).Start
+			b := place(w.snap().Job(webGroup.Job), "b", test.node)
+			b.ClientStatus, b.PreviousAllocation, b.DataIn = cluster.ClientPending, "a", test.data
+			w.plan(&cluster.Plan{Stops: []cluster.PlanStop{{Alloc: "a"}}, Places: []*cluster.Allocation{b}})
+			if test.story == nil {
+				test.story = func(w *world) {
+					w.after(40*second).reportNow(cluster.ClientComplete, false, "a")
+					w.after(10*second).reportNow(cluster.ClientRunning, false, "b")
+				}
+			}
+			test.story(w)
+			before.Add(test.start)
+			must.Eq(t, before, statestore.LearnedTimes(w.snap().State, webGroup).Start)
+		})
+	}
+}
+
+// A predecessor that had ended before the placement, and is stopped later, delays nothing.
+func TestLearnedTimes_replacementOfAnEndedOne(t *testing.T) {
+	t.Parallel()
+	w := learning(t, cluster.VersionOfLearnedTimes)
+	w.reportNow(cluster.ClientRunning, false, "a")
+	w.reportNow(cluster.ClientFailed, false, "a")
+	want := statestore.LearnedTimes(w.snap().State, webGroup).Start
+	b := place(w.snap().Job(webGroup.Job), "b", "n1")
+	b.ClientStatus, b.PreviousAllocation = cluster.ClientPending, "a"
+	w.plan(&cluster.Plan{Places: []*cluster.Allocation{b}})
+	w.after(40 * time.Second).stop("a")
+	w.after(10*time.Second).reportNow(cluster.ClientRunning, false, "b")
+	want.Add(50 * time.Second)
+	must.Eq(t, want, statestore.LearnedTimes(w.snap().State, webGroup).Start)
+}
+
+// endAndStart applies an entry in which a ends and b runs, with the reports in the order of the ids.
+func (w *world) endAndStart(ids ...cluster.AllocID) {
+	status := map[cluster.AllocID]cluster.ClientStatus{"a": cluster.ClientComplete, "b": cluster.ClientRunning}
+	var reports []cluster.AllocReport
+	for _, id := range ids {
+		reports = append(reports, cluster.AllocReport{Alloc: id, Node: "n1", ClientStatus: status[id], At: w.now})
+	}
+	w.write(func(txn *statestore.Txn) { txn.UpdateAllocsFromClient(reports, w.now) })
+}
+
 // A cluster of an older version learns nothing. When its version is raised, what runs counts its end only: the rows
 // do not have when it began to run.
 func TestLearnedTimes_belowItsVersion(t *testing.T) {

@@ -20,6 +20,8 @@ type written struct {
 	healthy accountEdits[cluster.GroupKey, health]
 	// times are the learned times that the transaction may have changed, or nil.
 	times accountEdits[cluster.GroupKey, groupTimes]
+	// began are the allocations that began to run in the transaction, if each replaces another one.
+	began []*cluster.Allocation
 	// removed means that the transaction has deleted an allocation that its client may still run.
 	removed  bool
 	journals journals

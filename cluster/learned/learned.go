@@ -16,7 +16,8 @@ const firstEdge = 100 * time.Millisecond
 
 // Times are how long the allocations of a group took, by the times of the entries.
 type Times struct {
-	// Start is from the placement of an allocation to the first report that it runs.
+	// Start is from the placement of an allocation to the first report that it runs. If it waits for the end of the
+	// one that it replaces, it is from the report of that end.
 	Start Histogram
 	// Verdict is from that report to the first verdict, if it is good.
 	Verdict Histogram

@@ -5,7 +5,8 @@
 // The guarantee is S8, truth of the learned times. After each entry, for each group:
 //
 //   - The state has counted the time from the placement of an allocation to the first report that it runs, once,
-//     and no time of one whose node was away then.
+//     and no time of one whose node was away then. If it waited for the end of its predecessor, because it was on
+//     the same node or copied its data, the time is from the report of that end.
 //   - It has counted the time from that report to the first verdict, if it is good and the node was not away.
 //   - It has counted the time from the mark of an allocation that runs, or the plan that stops it without a mark,
 //     to the report of its end.

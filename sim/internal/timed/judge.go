@@ -23,16 +23,25 @@ const firstVersion = 9
 type Judge struct {
 	invariant.Findings
 	// ran has the time of the entry with the first report that an allocation runs.
-	ran    map[cluster.AllocID]time.Time
+	ran map[cluster.AllocID]time.Time
+	// ended has the ends of allocations.
+	ended  map[cluster.AllocID]end
 	groups map[cluster.GroupKey]*counts
 }
 
 // counts are the numbers of times of a group, by bucket.
 type counts struct{ start, verdict, stop [32]int }
 
+// end is the end of an allocation on a node, in an entry.
+type end struct {
+	at    time.Time
+	index uint64
+	node  cluster.NodeID
+}
+
 // New returns a judge of a run that has not started, or whose allocations have neither started nor ended in an entry.
 func New() *Judge {
-	return &Judge{ran: make(map[cluster.AllocID]time.Time), groups: make(map[cluster.GroupKey]*counts)}
+	return &Judge{ran: make(map[cluster.AllocID]time.Time), ended: make(map[cluster.AllocID]end), groups: make(map[cluster.GroupKey]*counts)}
 }
 
 // Applied checks an entry. Call it once for each entry, in the order of the log.
@@ -46,6 +55,9 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		for _, r := range m.Reports {
 			of[r.Alloc] = append(of[r.Alloc], r)
 		}
+		for _, id := range slices.Sorted(maps.Keys(of)) {
+			j.noteEnd(a, of[id], m.At)
+		}
 		touched := make(map[cluster.GroupKey]bool)
 		for _, id := range slices.Sorted(maps.Keys(of)) {
 			before, after := a.Before.Alloc(id), a.After.Alloc(id)
@@ -54,7 +66,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 			}
 			touched[after.GroupKey()] = true
 			if a.Before.ClusterVersion() >= firstVersion && !m.At.IsZero() {
-				j.count(m.At, before, after, of[id])
+				j.count(m.At, before, after, a.After.Alloc(after.PreviousAllocation), of[id])
 			}
 		}
 		j.compare(now, a.Index, a.After, touched)
@@ -78,8 +90,9 @@ func (j *Judge) End(now time.Time, s *statestore.Snapshot) {
 	j.compare(now, s.Index(), s, all)
 }
 
-// count counts what the reports of an allocation end, in an entry of a time.
-func (j *Judge) count(at time.Time, before, after *cluster.Allocation, reports []cluster.AllocReport) {
+// count counts what the reports of an allocation end, in an entry of a time. previous is the allocation that this one
+// replaces, after the entry, or nil.
+func (j *Judge) count(at time.Time, before, after, previous *cluster.Allocation, reports []cluster.AllocReport) {
 	k := after.GroupKey()
 	if j.groups[k] == nil {
 		j.groups[k] = new(counts)
@@ -95,7 +108,7 @@ func (j *Judge) count(at time.Time, before, after *cluster.Allocation, reports [
 		}
 		if _, before := j.ran[r.Alloc]; !before && status == "pending" && r.ClientStatus == "running" {
 			j.ran[r.Alloc] = at
-			c.start[bucket(at.Sub(after.CreateTime))]++
+			c.start[bucket(at.Sub(j.startable(after, previous)))]++
 		}
 		status = r.ClientStatus
 	}
@@ -105,7 +118,7 @@ func (j *Judge) count(at time.Time, before, after *cluster.Allocation, reports [
 			c.verdict[bucket(at.Sub(since))]++
 		}
 	}
-	if before.ClientStatus != "running" || after.ClientStatus != "complete" && after.ClientStatus != "failed" {
+	if before.ClientStatus != "running" || !completed(after) {
 		return
 	}
 	switch mark := after.DesiredTransition; {
@@ -114,6 +127,39 @@ func (j *Judge) count(at time.Time, before, after *cluster.Allocation, reports [
 	case after.DesiredStatus != "run":
 		c.stop[bucket(at.Sub(after.StoppedAt))]++
 	}
+}
+
+// noteEnd keeps when an allocation has ended, if it did in this entry.
+// The reports are those of the allocation. Below the version the row has only their time.
+func (j *Judge) noteEnd(a shims.Applied, reports []cluster.AllocReport, at time.Time) {
+	id := reports[0].Alloc
+	before, after := a.Before.Alloc(id), a.After.Alloc(id)
+	if before != nil && after != nil && !completed(before) && completed(after) {
+		if a.Before.ClusterVersion() < firstVersion || at.IsZero() {
+			i := slices.IndexFunc(reports, func(r cluster.AllocReport) bool {
+				return r.Node == after.NodeID && r.ClientStatus == after.ClientStatus
+			})
+			at = reports[i].At
+		}
+		j.ended[id] = end{at, a.Index, after.NodeID}
+	}
+}
+
+// startable returns when nothing but its own start kept an allocation from running.
+func (j *Judge) startable(a, previous *cluster.Allocation) time.Time {
+	if previous == nil || previous.DesiredStatus == "run" || previous.StoppedAt.After(a.CreateTime) {
+		return a.CreateTime
+	}
+	last, ended := j.ended[previous.ID]
+	copied := a.DataIn != nil && a.DataIn.State == "copied" && a.DataIn.Peer == a.PreviousAllocation
+	if !ended || last.index <= a.CreateIndex || last.at.Before(a.CreateTime) || !copied && last.node != a.NodeID {
+		return a.CreateTime
+	}
+	return last.at
+}
+
+func completed(a *cluster.Allocation) bool {
+	return a.ClientStatus == "complete" || a.ClientStatus == "failed"
 }
 
 // bucket returns the number of the bucket of a time. A bucket ends where the time is 3/2 of that of the bucket before.
