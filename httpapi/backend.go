@@ -287,6 +287,10 @@ type Peers interface {
 	// again: a header of the handler marks it, and Forward keeps that header. It writes nothing and returns
 	// false if this server has become the leader.
 	Forward(http.ResponseWriter, *http.Request) (forwarded bool)
+	// Pass sends the request to the other servers, one after the other, until one answers 200, and copies that
+	// answer. It leaves out those that do not answer this server now. It writes nothing and returns false if no
+	// server answers 200. The request has a GetBody, and a header of the handler marks it as forwarded.
+	Pass(http.ResponseWriter, *http.Request) (answered bool)
 	// Leader is the address of the leader's raft, or empty if none is known.
 	Leader() string
 	// Removed reports whether another server has removed this one from its cluster. The health of this

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -51,6 +52,9 @@ type fixture struct {
 	follows   bool
 	leader    http.Handler
 	forwarded int
+	// follower is the server to which this one passes requests, or nil; passed counts them.
+	follower http.Handler
+	passed   int
 	// catchUp makes the state show the entries of earlier leaders, at the first call of
 	// CaughtUp; or nil.
 	catchUp func()
@@ -215,6 +219,25 @@ func (w peerList) Forward(rw http.ResponseWriter, r *http.Request) (forwarded bo
 		return true
 	}
 	leader.ServeHTTP(rw, r)
+	return true
+}
+
+func (w peerList) Pass(rw http.ResponseWriter, r *http.Request) (answered bool) {
+	w.mu.Lock()
+	w.passed++
+	follower := w.follower
+	w.mu.Unlock()
+	if follower == nil {
+		return false
+	}
+	answer := httptest.NewRecorder()
+	follower.ServeHTTP(answer, r)
+	if answer.Code != http.StatusOK {
+		return false
+	}
+	maps.Copy(rw.Header(), answer.Header())
+	rw.WriteHeader(http.StatusOK)
+	_, _ = rw.Write(answer.Body.Bytes())
 	return true
 }
 

@@ -37,6 +37,9 @@
 // A request is forwarded once. If the second server does not lead either, the answer is 500
 // "No cluster leader".
 //
+// Any server answers a plan of drains from its own state. A leader passes the request to another
+// server, whose state then shows every entry that the leader's showed.
+//
 // # Waiting
 //
 // Every read has an index: the newest raft index of the rows that it shows, in

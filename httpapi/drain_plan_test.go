@@ -145,3 +145,144 @@ func TestDrainPlan_many(t *testing.T) {
 		must.Eq(t, http.StatusServiceUnavailable, third.Code)
 	})
 }
+
+// passing is a leader and a follower. Each has its own state, with the same node.
+type passing struct {
+	leader, follower *fixture
+	ask              func(ctx context.Context, body string) *httptest.ResponseRecorder
+	// made counts the plans that the leader makes.
+	made int
+}
+
+func newPassing(t *testing.T, ofFollower func(httpapi.Planner) httpapi.Planner) *passing {
+	p := &passing{leader: newFixture(t).nodes(1), follower: newFixture(t).nodes(1)}
+	p.follower.follows = true
+	b := p.follower.backend()
+	b.Planner = ofFollower(b.Planner)
+	p.leader.follower = p.follower.handler(b, httpapi.Options{}).Forwarded()
+	own := p.leader.backend()
+	own.Planner = countedPlanner{own.Planner, &p.made}
+	h := p.leader.handler(own, httpapi.Options{})
+	p.ask = func(ctx context.Context, body string) *httptest.ResponseRecorder {
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, "POST", planPath, strings.NewReader(body)))
+		return answer
+	}
+	return p
+}
+
+// countedPlanner counts plans.
+type countedPlanner struct {
+	httpapi.Planner
+	made *int
+}
+
+func (p countedPlanner) PlanDrains(ctx context.Context, q httpapi.DrainQuestion, more func(int) bool) (*drainplan.Answer, error) {
+	*p.made++
+	return p.Planner.PlanDrains(ctx, q, more)
+}
+
+func samePlanner(p httpapi.Planner) httpapi.Planner { return p }
+
+// onePlan is the body of a request for the first node.
+func onePlan() string { return fmt.Sprintf(`{"Nodes":[%q],"DrainSpec":{}}`, nodeID(1)) }
+
+// A leader passes a plan to a follower. The answer has the age of the follower's state. The follower passes
+// nothing on, and a server that does not lead passes nothing.
+func TestDrainPlan_passed(t *testing.T) {
+	t.Parallel()
+	p := newPassing(t, samePlanner)
+	a := p.ask(t.Context(), onePlan())
+	must.Eq(t, http.StatusOK, a.Code, must.Sprint(a.Body))
+	must.Eq(t, "42", a.Header().Get("X-Nomad-LastContact"))
+	must.Eq(t, fmt.Sprint(p.follower.Index), a.Header().Get("X-Nomad-Index"))
+	must.StrContains(t, a.Body.String(), `"Sentence":`)
+	must.Eq(t, []int{0, 1, 0}, []int{p.made, p.leader.passed, p.follower.passed})
+
+	must.Eq(t, http.StatusBadRequest, p.ask(t.Context(), `{"DrainSpec":{}}`).Code)
+	must.Eq(t, 1, p.leader.passed) // not with a mistake
+	p.leader.follows = true
+	must.Eq(t, http.StatusOK, p.ask(t.Context(), onePlan()).Code)
+	must.Eq(t, []int{1, 1}, []int{p.made, p.leader.passed})
+}
+
+// A header of a client does not make a server wait, or answer itself.
+func TestDrainPlan_headersOfClients(t *testing.T) {
+	t.Parallel()
+	p := newPassing(t, samePlanner)
+	h := p.leader.handler(p.leader.backend(), httpapi.Options{})
+	r := httptest.NewRequest("POST", planPath, strings.NewReader(onePlan()))
+	r.Header.Set("X-Nodedrain-Forwarded", "s2 00")
+	r.Header.Set("X-Nodedrain-Applied", "999999")
+	a := httptest.NewRecorder()
+	h.ServeHTTP(a, r)
+	must.Eq(t, http.StatusOK, a.Code)
+	must.Eq(t, "42", a.Header().Get("X-Nomad-LastContact"))
+}
+
+// If the follower does not answer 200, such as one that is older or has another opinion, the leader answers.
+func TestDrainPlan_notPassed(t *testing.T) {
+	t.Parallel()
+	p := newPassing(t, func(httpapi.Planner) httpapi.Planner { return nil })
+	a := p.ask(t.Context(), onePlan())
+	must.Eq(t, http.StatusOK, a.Code)
+	must.Eq(t, "0", a.Header().Get("X-Nomad-LastContact"))
+	must.Eq(t, []int{1, 1}, []int{p.made, p.leader.passed})
+}
+
+// A follower waits for the entries that the leader has applied, a second at most. Then the leader answers.
+func TestDrainPlan_followerLags(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPassing(t, samePlanner)
+		p.leader.job("web", cluster.JobService, 1)
+		p.leader.mu.Lock()
+		want := p.leader.Index
+		p.leader.mu.Unlock()
+		ask := func() chan *httptest.ResponseRecorder {
+			answered := make(chan *httptest.ResponseRecorder, 1)
+			go func() { answered <- p.ask(t.Context(), onePlan()) }()
+			synctest.Wait()
+			return answered
+		}
+		began := time.Now()
+		a := <-ask()
+		must.Eq(t, "0", a.Header().Get("X-Nomad-LastContact"))
+		must.Eq(t, time.Second, time.Since(began))
+		must.Eq(t, 1, p.made)
+
+		later := ask()
+		p.follower.job("web", cluster.JobService, 1)
+		a = <-later
+		must.Eq(t, "42", a.Header().Get("X-Nomad-LastContact"))
+		must.Eq(t, fmt.Sprint(want), a.Header().Get("X-Nomad-Index"))
+		must.Eq(t, time.Second, time.Since(began))
+		must.Eq(t, 1, p.made)
+	})
+}
+
+// The plan of the follower ends when the caller goes, and after two minutes. The leader makes none after it.
+func TestDrainPlan_passedEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		held := 0
+		p := newPassing(t, func(q httpapi.Planner) httpapi.Planner { return heldPlanner{q, &held} })
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			p.ask(ctx, onePlan())
+			close(left)
+		}()
+		synctest.Wait()
+		must.Eq(t, 1, held)
+		leave()
+		<-left
+
+		began := time.Now()
+		a := p.ask(t.Context(), onePlan())
+		must.Eq(t, http.StatusServiceUnavailable, a.Code)
+		must.StrContains(t, a.Body.String(), "not ready after 2m0s")
+		must.Eq(t, 2*time.Minute, time.Since(began))
+		must.Eq(t, []int{2, 0}, []int{held, p.made})
+	})
+}

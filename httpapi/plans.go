@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -166,12 +167,10 @@ const (
 	maxDrainPlanBody = 1 << 20
 	// playsWithin is the time after which no further play of a plan begins.
 	playsWithin = 20 * time.Second
-	// drainPlanTime is the longest time of a plan, with its wait.
-	drainPlanTime = 2 * time.Minute
 )
 
-// planDrains answers PUT /v1/drains/plan: what drains would do. It writes nothing. The server that receives
-// the request answers from its own state.
+// planDrains answers PUT /v1/drains/plan: what drains would do. It writes nothing. A leader passes the request to
+// another server, and answers it if no other server does. Any other server answers from its own state.
 func planDrains(q *request) error {
 	if q.backend.Planner == nil {
 		return failure.New(http.StatusNotImplemented, "this server does not plan drains")
@@ -180,17 +179,49 @@ func planDrains(q *request) error {
 	if err := jsonbody.Decode(q.body, &body); err != nil {
 		return err
 	}
+	if err := checkDrainPlan(&body); err != nil {
+		return err
+	}
+	h, client := q.handler, q.client()
+	if !h.drainPlans.Take(client) {
+		return failure.Newf(http.StatusTooManyRequests,
+			"too many plans of drains are being made: a server has at most %d, and %d of one caller; retry later", maxDrainPlans, maxDrainPlansPerClient)
+	}
+	defer h.drainPlans.Free(client)
+	end := time.Now().Add(drainplan.MaxTime)
+	ctx, cancel := context.WithDeadline(q.Context(), end)
+	defer cancel()
+	passed, err := q.passPlan(ctx)
+	switch {
+	case passed:
+		return nil
+	case ctx.Err() != nil, !time.Now().Before(end): // the other server may have ended first
+		return planTooLong()
+	case err != nil:
+		return err
+	}
+	return makeDrainPlan(ctx, q, &body)
+}
+
+// planTooLong is the failure of a plan that takes longer than drainplan.MaxTime.
+func planTooLong() error {
+	return failure.Newf(http.StatusServiceUnavailable, "the plan was not ready after %s: name fewer nodes", drainplan.MaxTime)
+}
+
+// makeDrainPlan answers a request from the state of this server.
+func makeDrainPlan(ctx context.Context, q *request, body *drainplan.Request) error {
+	if err := q.awaitApplied(ctx); err != nil {
+		return err
+	}
 	state, err := q.state()
 	if err != nil {
 		return err
 	}
-	question, err := drainQuestion(state, &body)
+	question, err := drainQuestion(state, body)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(q.Context(), drainPlanTime)
-	defer cancel()
-	end, err := beginDrainPlan(ctx, q)
+	end, err := beginDrainPlan(ctx, q.handler)
 	if err != nil {
 		return err
 	}
@@ -199,7 +230,7 @@ func planDrains(q *request) error {
 	answer, err := q.backend.Planner.PlanDrains(ctx, question, func(int) bool { return time.Since(began) < playsWithin })
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure.Newf(http.StatusServiceUnavailable, "the plan was not ready after %s: name fewer nodes", drainPlanTime)
+		return planTooLong()
 	case err != nil:
 		return orNotFound(err, http.StatusInternalServerError, nodeNotFound)
 	}
@@ -207,39 +238,79 @@ func planDrains(q *request) error {
 	return q.answer(answer)
 }
 
-// beginDrainPlan waits until the server makes no other plan. The caller calls end.
-func beginDrainPlan(ctx context.Context, q *request) (end func(), err error) {
-	h, client := q.handler, q.client()
-	if !h.drainPlans.Take(client) {
-		return nil, failure.Newf(http.StatusTooManyRequests,
-			"too many plans of drains are being made: a server has at most %d, and %d of one caller; retry later", maxDrainPlans, maxDrainPlansPerClient)
+// appliedHeader is the index of an entry that the state must show, in a request that another server has passed.
+const appliedHeader = "X-Nodedrain-Applied"
+
+// appliedTime is the longest wait for that entry. A server whose state is older then leaves the request to others.
+const appliedTime = time.Second
+
+// passPlan passes the request to another server, so that plans take no processor time of the leader. It reports
+// whether one has answered. The state from which that server answers shows every entry that this one's shows.
+func (q *request) passPlan(ctx context.Context) (passed bool, err error) {
+	if q.forwarder != "" || !q.backend.Peers.Leads() {
+		return false, nil
 	}
-	free := func() { h.drainPlans.Free(client) }
+	state, err := q.state()
+	if err != nil {
+		return false, err
+	}
+	marked := q.marked(ctx)
+	marked.Header.Set(appliedHeader, strconv.FormatUint(state.Index(), 10))
+	return q.backend.Peers.Pass(q.w, marked), nil
+}
+
+// awaitApplied waits for the entry that the server that has passed the request names.
+func (q *request) awaitApplied(ctx context.Context) error {
+	text := q.Header.Get(appliedHeader)
+	if q.forwarder == "" || text == "" {
+		return nil
+	}
+	index, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || index == 0 {
+		return failure.Bad("%s is no index", appliedHeader)
+	}
+	wait, cancel := context.WithTimeout(ctx, appliedTime)
+	defer cancel()
+	err = q.readAgain(wait, index-1, func(s State) (uint64, error) { return s.Index(), nil })
+	if err != nil && wait.Err() != nil {
+		return failure.Newf(http.StatusServiceUnavailable, "the state of this server was older than that of the leader for %s", appliedTime)
+	}
+	return err
+}
+
+// beginDrainPlan waits until the server makes no other plan. The caller calls end.
+func beginDrainPlan(ctx context.Context, h *Handler) (end func(), err error) {
+	end = func() {}
 	select {
 	case h.drainPlanTurn <- struct{}{}:
-		free = func() { <-h.drainPlanTurn; h.drainPlans.Free(client) }
+		end = func() { <-h.drainPlanTurn }
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil { // perhaps at the same time as the turn
-		free()
-		return nil, failure.Newf(http.StatusServiceUnavailable, "the server was busy with other plans for %s; retry later", drainPlanTime)
+		end()
+		return nil, failure.Newf(http.StatusServiceUnavailable, "the server was busy with other plans for %s; retry later", drainplan.MaxTime)
 	}
-	return free, nil
+	return end, nil
 }
 
-// drainQuestion checks a request, and selects its nodes.
-func drainQuestion(s State, body *drainplan.Request) (DrainQuestion, error) {
-	question := DrainQuestion{OneByOne: body.OneByOne, Plays: body.Plays}
+// checkDrainPlan checks what does not depend on the state.
+func checkDrainPlan(body *drainplan.Request) error {
 	switch {
 	case body.DrainSpec == nil:
-		return question, failure.New(http.StatusBadRequest, "DrainSpec is missing")
+		return failure.New(http.StatusBadRequest, "DrainSpec is missing")
 	case body.DrainSpec.Deadline > limits.Longest:
-		return question, failure.Bad("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, limits.Longest)
+		return failure.Bad("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, limits.Longest)
 	case body.Plays < 0 || body.Plays > drainplan.MaxPlays:
-		return question, failure.Bad("Plays is %d and must be at most %d; 0 lets the server choose", body.Plays, drainplan.MaxPlays)
+		return failure.Bad("Plays is %d and must be at most %d; 0 lets the server choose", body.Plays, drainplan.MaxPlays)
 	case len(body.Nodes) == 0 && body.Filter == "":
-		return question, failure.New(http.StatusBadRequest, "Nodes or Filter is required")
+		return failure.New(http.StatusBadRequest, "Nodes or Filter is required")
 	}
+	return nil
+}
+
+// drainQuestion selects the nodes of a request.
+func drainQuestion(s State, body *drainplan.Request) (DrainQuestion, error) {
+	question := DrainQuestion{OneByOne: body.OneByOne, Plays: body.Plays}
 	question.Spec = cluster.DrainSpec{Deadline: body.DrainSpec.Deadline, IgnoreSystemJobs: body.DrainSpec.IgnoreSystemJobs}
 	seen := map[cluster.NodeID]bool{}
 	for _, text := range body.Nodes {

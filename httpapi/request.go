@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -169,14 +170,18 @@ func (q *request) needsLeader(err error) bool {
 }
 
 // forward sends the request to the leader, and reports false if this server has become the leader.
-func (q *request) forward() bool {
-	passed := q.Clone(q.Context())
+func (q *request) forward() bool { return q.backend.Peers.Forward(q.w, q.marked(q.Context())) }
+
+// marked returns the request for another server, with the forwarding header.
+func (q *request) marked(ctx context.Context) *http.Request {
+	marked := q.Clone(ctx)
 	client := q.client()
-	passed.Header.Set(forwardedHeader, q.backend.Peers.Name()+" "+hex.EncodeToString(client[:8]))
+	marked.Header.Set(forwardedHeader, q.backend.Peers.Name()+" "+hex.EncodeToString(client[:8]))
 	if !q.route.bulk {
-		passed.Body = io.NopCloser(bytes.NewReader(q.body))
-		passed.ContentLength = int64(len(q.body))
-		passed.TransferEncoding = nil
+		marked.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(q.body)), nil }
+		marked.Body = io.NopCloser(bytes.NewReader(q.body))
+		marked.ContentLength = int64(len(q.body))
+		marked.TransferEncoding = nil
 	}
-	return q.backend.Peers.Forward(q.w, passed)
+	return marked
 }

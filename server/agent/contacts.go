@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -66,4 +67,32 @@ func (c *contacts) last() map[raft.ServerID]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.silent)
+}
+
+// isSilent reports whether a server does not answer.
+func (c *contacts) isSilent(id raft.ServerID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, silent := c.silent[id]
+	return silent
+}
+
+// silenceInterval is the time between two looks whether a server answers.
+const silenceInterval = time.Second
+
+// errSilent means that a server does not answer the heartbeats of the leader.
+var errSilent = errors.New("the server does not answer heartbeats")
+
+// awaitSilence returns errSilent when a server does not answer, or nil when the context ends.
+func (c *contacts) awaitSilence(ctx context.Context, id raft.ServerID) error {
+	ticks := time.NewTicker(silenceInterval)
+	defer ticks.Stop()
+	for !c.isSilent(id) {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return errSilent
 }

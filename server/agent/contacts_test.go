@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -29,4 +31,22 @@ func TestContacts(t *testing.T) {
 	must.Eq(t, map[raft.ServerID]time.Time{"s2": at.Add(time.Hour)}, follower.last())
 	follower.observed(raft.LeaderObservation{LeaderID: "s3"}, at)
 	must.MapEmpty(t, follower.last(), must.Sprint("s3 leads, and has the times"))
+}
+
+// The wait for a silent server ends with its first lost heartbeat that is seen, or with the context.
+func TestContacts_awaitSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		leader := newContacts("s1")
+		ctx, cancel := context.WithCancel(t.Context())
+		lost, alive := make(chan error, 1), make(chan error, 1)
+		go func() { lost <- leader.awaitSilence(ctx, "s2") }()
+		go func() { alive <- leader.awaitSilence(ctx, "s3") }()
+		synctest.Wait()
+		leader.observed(raft.FailedHeartbeatObservation{PeerID: "s2", LastContact: time.Now()}, time.Time{})
+		must.ErrorIs(t, <-lost, errSilent)
+		must.True(t, leader.isSilent("s2"))
+		cancel()
+		must.NoError(t, <-alive)
+	})
 }

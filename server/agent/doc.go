@@ -22,6 +22,8 @@
 // attempt ends when this server has another leader, when it has none for
 // [Config].LeaderWait, and after 30 s without an answer. A blocking query has no such limit.
 //
+// A leader passes plans of drains to the other servers: see [httpapi.Peers].Pass.
+//
 // # Membership
 //
 // Servers bootstrap a new cluster if all of them have its voters ([Config].Voters), or when they
@@ -79,7 +81,7 @@
 //     connection
 //   - one that accepts connections at the servers' port, and one for each connection there that has
 //     not sent its first byte
-//   - one that observes leadership, and one for each forwarded request
+//   - one that observes leadership, and one for each request that is forwarded or passed
 //   - one that searches for a cluster, until the server is in it
 //   - one for each change of the cluster's servers in progress
 //   - on the leader: one that requests the versions of servers, one for each of these requests, one

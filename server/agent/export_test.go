@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/cluster/volumes"
 )
@@ -25,6 +28,15 @@ func NewTestSecret() *PeerSecret {
 		panic(err)
 	}
 	return secret
+}
+
+// Pass answers a request with the first answer 200 of the servers with these ids, which send returns.
+func Pass(w http.ResponseWriter, r *http.Request, ids []string, send func(r *http.Request, id string) (*http.Response, error)) (answered bool) {
+	var servers []raft.Server
+	for _, id := range ids {
+		servers = append(servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
+	}
+	return pass(w, r, toOthers{servers, func(r *http.Request, s raft.Server) (*http.Response, error) { return send(r, string(s.ID)) }, hclog.NewNullLogger()})
 }
 
 // DialTLS returns the TLS configuration with which a server connects to an address.

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 
 	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
@@ -120,6 +125,105 @@ func (p peers) writeLeaderLost(w http.ResponseWriter, r *http.Request, err error
 		what = "retry"
 	}
 	httpapi.WriteError(w, http.StatusInternalServerError, fmt.Sprintf("the leader was lost before it answered; %s (%v)", what, err))
+}
+
+// Pass sends the request to the other servers, by id, until one answers it.
+func (p peers) Pass(w http.ResponseWriter, r *http.Request) (answered bool) {
+	var others []raft.Server
+	for _, s := range p.configuration().Servers {
+		if string(s.ID) != p.Name() {
+			others = append(others, s)
+		}
+	}
+	slices.SortFunc(others, func(a, b raft.Server) int { return cmp.Compare(a.ID, b.ID) })
+	return pass(w, r, toOthers{others, p.sendTo, p.agent.config.Logger})
+}
+
+// pass answers a request with the answer of another server. It reports false if none answers.
+func pass(w http.ResponseWriter, r *http.Request, others toOthers) (answered bool) {
+	if len(others.servers) == 0 {
+		return false
+	}
+	answered = true
+	proxy := httputil.ReverseProxy{
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			pr.Out.URL.Scheme = "http"
+			pr.SetXForwarded()
+		},
+		Transport:    others,
+		ErrorLog:     others.logger.StandardLogger(nil),
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { answered = false },
+	}
+	proxy.ServeHTTP(w, r)
+	return answered
+}
+
+// toOthers sends requests to servers, one after the other.
+type toOthers struct {
+	servers []raft.Server
+	// send sends a request to a server.
+	send   func(*http.Request, raft.Server) (*http.Response, error)
+	logger hclog.Logger
+}
+
+// errNotPassed means that no server has answered a request that was passed.
+var errNotPassed = errors.New("no other server has answered")
+
+// RoundTrip returns the first answer 200. Older servers do not have the route, and busy ones refuse.
+func (t toOthers) RoundTrip(r *http.Request) (*http.Response, error) {
+	for _, s := range t.servers {
+		body, err := r.GetBody() // the server before may have read the last one
+		if err != nil {
+			return nil, err
+		}
+		sent := r.Clone(r.Context())
+		sent.Body, sent.URL.Host = body, string(s.Address)
+		response, err := t.send(sent, s)
+		if err == nil && response.StatusCode == http.StatusOK {
+			return response, nil
+		}
+		if err == nil {
+			err = errors.New(response.Status)
+			_ = response.Body.Close()
+		}
+		t.logger.Debug("a server did not answer a request that was passed to it", "server", s.ID, "path", r.URL.Path, "error", err)
+		if r.Context().Err() != nil { // the client has left, this server stops, or it took too long
+			return nil, err
+		}
+	}
+	return nil, errNotPassed
+}
+
+// aliveTime is how long a server may take to show that it is there, before it gets a request.
+const aliveTime = time.Second
+
+// sendTo sends a request to a server and reads the whole answer. It ends when the server stops answering
+// heartbeats: a server that lost its power does not close its connections. It owns a goroutine until it returns.
+func (p peers) sendTo(r *http.Request, s raft.Server) (*http.Response, error) {
+	if p.agent.contacts.isSilent(s.ID) {
+		return nil, errSilent
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	alive, end := context.WithTimeout(ctx, aliveTime)
+	defer end()
+	if _, err := p.agent.infoOf(alive, s); err != nil {
+		return nil, err
+	}
+	watching.Go(func() { cancel(p.agent.contacts.awaitSilence(ctx, s.ID)) })
+	response, err := p.agent.transport.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(text))
+	return response, nil
 }
 
 // httpError answers a peer with an error.

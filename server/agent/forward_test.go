@@ -3,6 +3,9 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +18,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	apiclient "github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
@@ -142,4 +146,89 @@ func TestForward_aClientLeaves(t *testing.T) {
 		return line != ""
 	})
 	must.StrContains(t, line, "[DEBUG]")
+}
+
+// A request is passed to the servers one after the other, with its whole body, until one answers 200: not one
+// that is lost, older, or busy.
+func TestPass(t *testing.T) {
+	t.Parallel()
+	ids := []string{"s1", "s2", "s3", "s4", "s5"}
+	answers := map[string]int{"s2": http.StatusNotFound, "s3": http.StatusTooManyRequests, "s4": http.StatusOK, "s5": http.StatusOK}
+	var tried []string
+	send := func(r *http.Request, id string) (*http.Response, error) {
+		tried = append(tried, id)
+		body, err := io.ReadAll(r.Body)
+		must.NoError(t, err)
+		must.Eq(t, "the body", string(body))
+		must.Eq(t, id, r.URL.Host)
+		code, answers := answers[id]
+		if !answers {
+			return nil, errors.New("the connection was lost")
+		}
+		header := http.Header{"X-Nomad-Lastcontact": {"7"}}
+		return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(id))}, nil
+	}
+	pass := func(ids []string) (*httptest.ResponseRecorder, bool) {
+		r := httptest.NewRequest(http.MethodPut, "/v1/drains/plan", strings.NewReader("the body"))
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("the body")), nil }
+		a := httptest.NewRecorder()
+		return a, agent.Pass(a, r, ids, send)
+	}
+	a, answered := pass(ids)
+	must.True(t, answered)
+	must.Eq(t, "s4", a.Body.String())
+	must.Eq(t, "7", a.Header().Get("X-Nomad-LastContact"))
+	must.Eq(t, []string{"s1", "s2", "s3", "s4"}, tried)
+
+	for _, none := range [][]string{{"s1", "s2"}, nil} {
+		a, answered = pass(none)
+		must.False(t, answered)
+		must.Eq(t, 0, a.Body.Len())
+		must.MapEmpty(t, a.Header())
+	}
+}
+
+// The leader passes a plan to the first of the other servers that answers. The
+// plan has the node that was registered just before.
+func TestPass_plans(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var answered []string // guarded by mu
+	w := newServers(t, 3, func(c *agent.Config) {
+		name := c.Name
+		c.API.Observe = func(route string, code int, _ time.Duration) {
+			if strings.HasSuffix(route, " /v1/drains/plan") && code == http.StatusOK {
+				mu.Lock()
+				defer mu.Unlock()
+				answered = append(answered, name)
+			}
+		}
+	})
+	leader := w.leader()
+	others := w.others(leader)
+	first, second := others[0], others[1]
+	if first.Name() > second.Name() {
+		first, second = second, first
+	}
+	asked := 0
+	planned := func() (by []string) {
+		asked++
+		node := testNode(asked)
+		register(t, api(t, leader), node)
+		mu.Lock()
+		answered = nil
+		mu.Unlock()
+		plan, _, err := apiclient.PlanDrains(t.Context(), api(t, leader), drainplan.Request{Nodes: []string{string(node.ID)}, DrainSpec: &wire.DrainSpec{}})
+		must.NoError(t, err)
+		must.Eq(t, string(node.ID), plan.Nodes[0].ID)
+		mu.Lock()
+		defer mu.Unlock()
+		return answered
+	}
+	is := func(a *agent.Agent) func() bool {
+		return func() bool { by := planned(); return len(by) > 0 && by[0] == a.Name() }
+	}
+	eventually(t, "the first follower answers", is(first))
+	must.NoError(t, stop(first))
+	eventually(t, "the second follower answers", is(second))
 }

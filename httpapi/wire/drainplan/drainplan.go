@@ -11,6 +11,9 @@ import (
 // MaxPlays is the largest number of plays of one answer.
 const MaxPlays = 199
 
+// MaxTime is the longest time of an answer, with its wait for other plans.
+const MaxTime = 2 * time.Minute
+
 // Request is the body of PUT /v1/drains/plan.
 type Request struct {
 	// Nodes are ids of nodes. Filter selects more nodes, in the language of the lists. One of the two is required.
