@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/drain/picture"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/client"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 )
@@ -79,7 +78,7 @@ func (f *planFlags) show(c *cli.Call, request drainplan.Request) error {
 		return cli.Errorf("Error opening the SVG: %v", err)
 	}
 	defer svg.Abandon()
-	plan, _, err := client.PlanDrains(c.Ctx, c.API, request)
+	plan, err := requestPlan(c, request, false)
 	switch {
 	case err != nil:
 		return planError(err)
@@ -102,10 +101,10 @@ func (f *planFlags) show(c *cli.Call, request drainplan.Request) error {
 
 func planError(err error) error { return cli.Errorf("Error planning drains: %v", err) }
 
-// PlanOf requests and prints the plan of the drain of one node.
-func PlanOf(c *cli.Call, node string, spec *wire.DrainSpec) (*drainplan.Answer, error) {
+// PlanOf requests and prints the plan of the drain of one node. With plain no line is drawn over.
+func PlanOf(c *cli.Call, node string, spec *wire.DrainSpec, plain bool) (*drainplan.Answer, error) {
 	request := drainplan.Request{Nodes: []string{node}, DrainSpec: spec}
-	plan, _, err := client.PlanDrains(c.Ctx, c.API, request)
+	plan, err := requestPlan(c, request, plain)
 	if err != nil {
 		return nil, planError(err)
 	}

@@ -102,7 +102,7 @@ func (f *drainFlags) run(c *cli.Call) error {
 	}
 	r := &drainRequest{c: c, drainFlags: f, node: node}
 	if f.plan {
-		plan, err := drain.PlanOf(c, node.ID, &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.IgnoreSystem})
+		plan, err := drain.PlanOf(c, node.ID, &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.IgnoreSystem}, f.plain)
 		if err != nil || !f.enable {
 			return err
 		}
