@@ -18,8 +18,8 @@
 // # Promises
 //
 //	F1  same code  A plan is made by the code that drains.
-//	F2  harmless   A plan reads one state and writes nothing. It is bounded in virtual time and entries, and
-//	               ends with the context of its caller.
+//	F2  harmless   A plan reads one state and writes nothing. It is bounded in virtual time, in entries and in
+//	               steps without either, and ends with the context of its caller.
 //	F3  honest     Over worlds with observed times and drains of 10 s or more, at least 90 % of unseen plays
 //	               end within the range of 39 plays, and the medians differ by at most 15 % in the mean.
 //	               nodedrain sim plans measures it.

@@ -58,6 +58,10 @@ const (
 // healthy as before.
 const maxSettling = time.Hour
 
+// maxIdle bounds the steps of a play at one virtual time that apply no entry. A play needs a few: those that follow
+// an entry, and answers of barriers.
+const maxIdle = 10_000
+
 // play is one play. One goroutine owns it.
 type play struct {
 	question Question
@@ -88,7 +92,7 @@ type play struct {
 // Play drains a copy of the store in virtual time, and returns what came of it. It does not change the
 // store, starts no goroutine and reads no clock. It ends early with the error of the context. Other
 // errors mean that the question cannot be played: they wrap [statestore.ErrNodeNotFound] or
-// [ErrQuestion].
+// [ErrQuestion]. A play that stands still ends with [ErrStandstill].
 func Play(ctx context.Context, store *statestore.Store, q Question, s Settings) (*Result, error) {
 	if err := q.check(store.Snapshot()); err != nil {
 		return nil, err
@@ -103,6 +107,9 @@ func Play(ctx context.Context, store *statestore.Store, q Question, s Settings) 
 	}
 	return p.tally.result(p), nil
 }
+
+// ErrStandstill means that a step is due again and again, and does nothing. The scheduler of the play is wrong.
+var ErrStandstill = errors.New("play stands still")
 
 // ErrQuestion means that a question has no answer. Change the question.
 var ErrQuestion = errors.New("question cannot be played")
@@ -170,6 +177,7 @@ func reference(view func() scheduler.View, applier scheduler.Applier, ids schedu
 
 // run plays until everything has ended, or a limit.
 func (p *play) run(ctx context.Context) error {
+	idle, entries := 0, 0 // idle counts the steps since the last entry or the last change of the time
 	for steps := 0; ; steps++ {
 		if steps%64 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -179,6 +187,12 @@ func (p *play) run(ctx context.Context) error {
 			return nil
 		}
 		if p.work() {
+			if idle++; p.log.entries != entries {
+				idle, entries = 0, p.log.entries
+			}
+			if idle > maxIdle {
+				return fmt.Errorf("%w: %d steps at %s wrote nothing, and another one is due", ErrStandstill, maxIdle, p.now.Format(time.RFC3339))
+			}
 			continue
 		}
 		if p.over() {
@@ -192,7 +206,7 @@ func (p *play) run(ctx context.Context) error {
 			p.tally.cut = true
 			return nil
 		case next.After(p.now):
-			p.now = next
+			p.now, idle = next, 0
 		}
 	}
 }

@@ -93,6 +93,29 @@ func TestSettings_scheduler(t *testing.T) {
 	must.Eq(t, "2 allocations leave in 25s; nothing falls below its limit", sentenceOf(t, f.FSM.Store(), plan.Settings{Scheduler: own}))
 }
 
+// hurried is a scheduler whose next step is always due.
+type hurried struct{ plan.Scheduler }
+
+func (h hurried) Step(now time.Time) time.Time {
+	h.Scheduler.Step(now)
+	return now.Add(-time.Second)
+}
+
+// Bug: a play with a scheduler that requests a step at a past time again and again ended only with its context.
+func TestSettings_hurriedScheduler(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 3)
+	f.run(clustertest.Job("web", cluster.JobService, 3), node(0), node(0), node(1))
+	own := func(view func() scheduler.View, applier scheduler.Applier, ids scheduler.IDs) (plan.Scheduler, error) {
+		s, err := scheduler.New(scheduler.Config{Snapshot: view, Applier: applier, IDs: ids})
+		return hurried{s}, err
+	}
+	q := plan.Question{Nodes: []cluster.NodeID{node(0)}, At: f.now}
+	_, err := plan.Play(t.Context(), f.FSM.Store(), q, plan.Settings{Scheduler: own})
+	must.ErrorIs(t, err, plan.ErrStandstill)
+	must.StrContains(t, err.Error(), "play stands still: 10000 steps at 2026-01-01T00:00:00Z wrote nothing, and another one is due")
+}
+
 func TestLoad_mistakes(t *testing.T) {
 	t.Parallel()
 	_, err := plan.Load(new(rowview.View))

@@ -214,6 +214,7 @@ func since(from *time.Time, sum *time.Duration, holds bool, now time.Time) {
 
 // recovered reports whether each group has as many healthy allocations as before its first mark.
 func (t *tally) recovered() bool {
+	//lint:order all groups must pass
 	for _, g := range t.groups {
 		if !g.marked.IsZero() && g.Type == cluster.JobService && g.now < g.Healthy {
 			return false

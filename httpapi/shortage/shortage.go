@@ -42,6 +42,7 @@ func Of(s State, e *cluster.Evaluation) map[string]*wire.AllocationMetric {
 		return nil
 	}
 	found := map[string]*wire.AllocationMetric{}
+	//lint:order each group has its own metric
 	for name, queued := range open.Queued {
 		if g := j.Group(name); g != nil && queued > 0 {
 			found[name] = newShortage(s, j, g, queued).metric
@@ -163,6 +164,7 @@ func (c *shortage) add(s State, j *cluster.Job, g *cluster.TaskGroup, n *cluster
 	}
 	m.NodesExhausted++
 	count(m.ClassExhausted, n.NodeClass)
+	//lint:order each dimension has its own count
 	for dimension := range short {
 		m.DimensionExhausted[dimension]++
 	}
@@ -273,6 +275,7 @@ func notReady(n *cluster.Node) string {
 func missing(need, free cluster.Resources) map[string]int64 {
 	short := map[string]int64{}
 	lacking := need.Minus(free)
+	//lint:order each resource has its own entry
 	for dimension, lacks := range map[string]int64{"cpu": lacking.CPU, "memory": lacking.MemoryMB, "disk": lacking.DiskMB, "gpu": lacking.GPU} {
 		if lacks > 0 {
 			short[dimension] = lacks

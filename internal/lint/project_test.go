@@ -57,6 +57,9 @@ func loopRule() lint.LoopRule {
 			{Package: module + "/scheduler", Name: "NodeEvals"},
 			{Package: module + "/scheduler", Name: "ReportEvals"},
 
+			{Package: module + "/plan", Name: "Play"},
+			{Package: module + "/plan", Receiver: "Outlook", Name: "Play"},
+
 			{Package: module + "/shims", Receiver: "FSM", Name: "Apply"},
 			{Package: module + "/shims", Receiver: "FSM", Name: "ApplyEntry"},
 			{Package: module + "/statestore", Receiver: "*", Name: "FromObject"}, // called by go-memdb
@@ -65,6 +68,11 @@ func loopRule() lint.LoopRule {
 		Boundaries: map[string]string{
 			"github.com/hashicorp/go-hclog.Logger":                                 "a log line decides nothing",
 			"log/slog.Logger":                                                      "a log line decides nothing",
+			module + "/drainer.isNil":                                              "a nil pointer in a configuration decides nothing",
+			"(" + module + "/drainer.NodeDrainerConfig).withDefaults":              "a play sets what is random, and the other defaults are constant",
+			"(" + module + "/scheduler.Config).withDefaults":                       "a play sets what is random, and the other defaults are constant",
+			module + "/shims.NewFSM → github.com/hashicorp/go-hclog.NewNullLogger": "a log line decides nothing",
+			module + "/drainer.NodeDrainerConfig.OnStep":                           "a play has none, and a count of steps decides nothing",
 			module + "/client.Options.NewTaskID":                                   "ids are injected: only the shell's are random",
 			module + "/drainer.NodeDrainerConfig.NewEvalID":                        "ids are injected: only the default is random",
 			module + "/scheduler.IDs.Alloc":                                        "ids are injected: only RandomIDs is random",
@@ -81,7 +89,7 @@ func loopRule() lint.LoopRule {
 			module + "/witness.Options.OnFinding":                                  "a count of findings decides nothing",
 		},
 		Outside: []string{
-			"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math", "math/big", "math/rand/v2", "path", "regexp", "regexp/syntax", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode/utf8",
+			"bytes", "cmp", "container/heap", "context", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv", "io", "maps", "math", "math/big", "math/rand/v2", "path", "regexp", "regexp/syntax", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode/utf8",
 			"github.com/hashicorp/go-memdb", "github.com/hashicorp/go-msgpack/v2/codec", "golang.org/x/time/rate",
 		},
 	}
