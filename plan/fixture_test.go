@@ -47,20 +47,6 @@ func (f *fixture) run(j *cluster.Job, on ...cluster.NodeID) *cluster.Job {
 	return j
 }
 
-// fill runs jobs of a count of 20 until each node has so many allocations.
-func (f *fixture) fill(nodes, perNode, maxParallel int) {
-	for k := range nodes * perNode / 20 {
-		j := clustertest.Job(cluster.JobID(fmt.Sprintf("job%05d", k)), cluster.JobService, 20)
-		j.TaskGroups[0].Tasks[0].Resources = cluster.Resources{CPU: 40, MemoryMB: 64}
-		j.TaskGroups[0].Migrate.MaxParallel = maxParallel
-		var on []cluster.NodeID
-		for i := range 20 {
-			on = append(on, node((k*20+i)%nodes))
-		}
-		f.run(j, on...)
-	}
-}
-
 // learn lets an allocation of the job take these times. It is not there any more afterwards.
 func (f *fixture) learn(j *cluster.Job, on cluster.NodeID, start, verdict, stop time.Duration) {
 	f.Helper()

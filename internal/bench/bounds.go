@@ -62,6 +62,11 @@ func bounds() []bound {
 		{"claims/place", ratio, 2, "placing allocations with a volume among 10,000 claims, to the same with one claim on each node"},
 		{"claims/due", "cpu-ratio", 1, "10,000 claims that wait for controllers: processor time to find the calls, of 50 ms"},
 		{"claims/list", "cpu-ratio", 1, "10,000 volumes with claims: processor time of GET /v1/volumes, of 200 ms"},
+		{"plans", "kept", 0, "a plan of drains: allocations that do not leave"},
+		{"plans", "writes", 0, "a plan of drains: writes to the state"},
+		{"plans/first", "cpu-ratio", 1, "a plan of 20 of 1,000 nodes: processor time of the first play, of 1 s"},
+		{"plans/all", "cpu-ratio", 1, "a plan of 20 of 1,000 nodes: processor time of 39 plays, of 20 s"},
+		{"plans/many", "cpu-ratio", 1, "a plan of 1,000 of 10,000 nodes at max_parallel 10: processor time of a play, of 60 s"},
 		{"real-clients", ratio, 2, "small simulated worlds: the real client on each node, to simulated clients"},
 		// The figures of nodes use tmpfs. Records and the log of the server are synced there.
 		{"node/idle", "steps", 0, "idle client on tmpfs: steps of its core"},

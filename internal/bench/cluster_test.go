@@ -36,6 +36,9 @@ type clusterPlan struct {
 	ended int
 	// volumes gives each allocation a volume of its own, which a controller attaches, with a claim.
 	volumes bool
+	// observed gives nodes and allocations the size of real ones, and lets the state observe how long the
+	// allocations of each job took.
+	observed bool
 }
 
 // layout assigns the allocations of jobs to nodes.
@@ -66,14 +69,11 @@ func newCluster(tb testing.TB, p clusterPlan) *testCluster {
 	for i := range p.nodes {
 		t.nodes = append(t.nodes, nodeID(i))
 	}
-	if p.volumes {
+	if p.volumes || p.observed {
 		t.edit(func(txn *statestore.Txn) { txn.RaiseClusterVersion(cluster.MaxVersion) })
 	}
 	t.inParts(p.nodes, clusterRows, func(txn *statestore.Txn, i int) {
-		must.NoError(tb, txn.UpsertNode(&cluster.Node{
-			ID: t.nodes[i], Name: fmt.Sprintf("node-%d", i), Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible,
-			Resources: cluster.Resources{CPU: 1 << 40, MemoryMB: 1 << 40, DiskMB: 1 << 40}, StoragePlugins: p.plugins(i),
-		}, epoch))
+		must.NoError(tb, txn.UpsertNode(p.newNode(i), epoch))
 	})
 	node := p.deal(t.nodes)
 	t.inParts(p.nodes*p.perNode/p.jobSize, max(1, clusterRows/(p.jobSize+p.ended)), func(txn *statestore.Txn, j int) {
@@ -82,6 +82,9 @@ func newCluster(tb testing.TB, p clusterPlan) *testCluster {
 			must.NoError(tb, txn.UpsertVolume(v, epoch))
 		}
 		must.NoError(tb, txn.UpsertJob(job))
+		if p.observed {
+			p.observe(tb, txn, txn.State().Job(job.Key()), j, node(j*p.jobSize))
+		}
 		plan := &cluster.Plan{At: epoch}
 		for k := range p.jobSize + p.ended {
 			a := p.newAlloc(txn.State().Job(job.Key()), j, k)
@@ -96,6 +99,19 @@ func newCluster(tb testing.TB, p clusterPlan) *testCluster {
 		must.Len(tb, 0, dropped)
 	})
 	return t
+}
+
+// newNode returns the ith node.
+func (p clusterPlan) newNode(i int) *cluster.Node {
+	n := &cluster.Node{
+		ID: nodeID(i), Name: fmt.Sprintf("node-%d", i), Status: cluster.NodeReady, SchedulingEligibility: cluster.NodeEligible,
+		Resources: cluster.Resources{CPU: 1 << 40, MemoryMB: 1 << 40, DiskMB: 1 << 40}, StoragePlugins: p.plugins(i),
+	}
+	if p.observed {
+		n.Resources = cluster.Resources{CPU: 4000, MemoryMB: 8192, DiskMB: 100_000}
+		n.Canonicalize()
+	}
+	return n
 }
 
 // plugins are the storage plugins of the ith node, or nil.
@@ -159,6 +175,9 @@ func nodeID(i int) cluster.NodeID {
 
 func (p clusterPlan) newJob(j int) *cluster.Job {
 	group := &cluster.TaskGroup{Name: "g", Count: p.jobSize, Tasks: []*cluster.Task{{Name: "t", Resources: cluster.Resources{CPU: 1, MemoryMB: 1}}}}
+	if p.observed {
+		group.Tasks[0].Resources = cluster.Resources{CPU: 40, MemoryMB: 64}
+	}
 	if p.job == cluster.JobService {
 		group.Migrate = cluster.DefaultMigrateStrategy()
 		group.Migrate.MaxParallel = p.maxParallel
@@ -169,6 +188,30 @@ func (p clusterPlan) newJob(j int) *cluster.Job {
 	job := &cluster.Job{ID: cluster.JobID(fmt.Sprintf("job-%05d", j)), Type: p.job, TaskGroups: []*cluster.TaskGroup{group}}
 	job.Canonicalize()
 	return job
+}
+
+// observe runs and stops some allocations of a job before the others are placed, so that the state has times of
+// its group. A start takes 1 s to 8 s, a verdict 10 s to 17 s, and a stop 1 s to 8 s.
+func (p clusterPlan) observe(tb testing.TB, txn *statestore.Txn, job *cluster.Job, j int, on cluster.NodeID) {
+	const times = 4
+	for i := range times {
+		a := p.newAlloc(job, j, p.jobSize+p.ended+i)
+		a.NodeID, a.ClientStatus, a.DeploymentStatus = on, cluster.ClientPending, nil
+		now := epoch.Add(-time.Hour)
+		a.CreateTime, a.ModifyTime = now, now
+		dropped, err := txn.ApplyPlan(&cluster.Plan{At: now, Places: []*cluster.Allocation{a}})
+		must.NoError(tb, err)
+		must.Len(tb, 0, dropped)
+		report := func(after time.Duration, s cluster.ClientStatus, healthy *bool) {
+			now = now.Add(after + time.Duration((j+i*3)%8)*time.Second)
+			txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: a.ID, Node: on, ClientStatus: s, Healthy: healthy, HealthyAt: now, At: now}}, now)
+		}
+		report(time.Second, cluster.ClientRunning, nil)
+		report(10*time.Second, cluster.ClientRunning, new(true))
+		_, err = txn.ApplyPlan(&cluster.Plan{At: now, Stops: []cluster.PlanStop{{Alloc: a.ID, Description: cluster.DescNotNeeded}}})
+		must.NoError(tb, err)
+		report(time.Second, cluster.ClientComplete, nil)
+	}
 }
 
 // allocOf returns the id of the kth allocation of the jth job.

@@ -16,6 +16,7 @@ func figures() []measuredFigure {
 		{"month", figureMonth},
 		{"drains", figureDrains},
 		{"claims", figureClaims},
+		{"plans", figurePlans},
 		{"real-clients", figureRealClients},
 		{"node", figureNode},
 	}

@@ -149,6 +149,15 @@ func Bytes(work func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+// CPU returns the CPU time of the process while work runs, with that of the collector, which runs as the process has
+// set it. It is for bounds on a time, where the collector counts.
+func CPU(work func()) time.Duration {
+	runtime.GC()
+	before := processCPU()
+	work()
+	return processCPU() - before
+}
+
 // processCPU returns the CPU time of the process, in user and system mode.
 func processCPU() time.Duration {
 	var usage syscall.Rusage

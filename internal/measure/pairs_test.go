@@ -3,6 +3,7 @@ package measure_test
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -65,6 +66,17 @@ func TestBytes(t *testing.T) {
 	}
 	must.Eq(t, 16_000, least)
 	must.NotNil(t, keep[999])
+}
+
+// The time includes the collector.
+func TestCPU(t *testing.T) {
+	idle := measure.CPU(func() {})
+	busy := measure.CPU(func() {
+		spin(20_000_000)()(nil)
+		runtime.GC()
+	})
+	must.Positive(t, busy)
+	must.Less(t, busy, idle)
 }
 
 func TestRatioOf(t *testing.T) {
