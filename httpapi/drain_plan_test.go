@@ -39,7 +39,7 @@ func TestDrainPlan(t *testing.T) {
 		return plan
 	}
 	one := planned(fmt.Sprintf(`{"Nodes":[%q],"DrainSpec":{"Deadline":0}}`, nodeID(1)))
-	must.Eq(t, "2 allocations leave in 52s; nothing falls below its limit", one.Sentence)
+	must.Eq(t, "2 allocations leave in 32s; nothing falls below its limit", one.Sentence)
 	must.Eq(t, before, one.Index)
 	must.Eq(t, before, w.Index)
 

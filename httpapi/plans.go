@@ -191,7 +191,7 @@ func planDrains(q *request) error {
 	end := time.Now().Add(drainplan.MaxTime)
 	ctx, cancel := context.WithDeadline(q.Context(), end)
 	defer cancel()
-	passed, err := q.passPlan(ctx)
+	passed, err := passPlan(ctx, q)
 	switch {
 	case passed:
 		return nil
@@ -210,7 +210,7 @@ func planTooLong() error {
 
 // makeDrainPlan answers a request from the state of this server.
 func makeDrainPlan(ctx context.Context, q *request, body *drainplan.Request) error {
-	if err := q.awaitApplied(ctx); err != nil {
+	if err := awaitApplied(ctx, q); err != nil {
 		return err
 	}
 	state, err := q.state()
@@ -246,7 +246,7 @@ const appliedTime = time.Second
 
 // passPlan passes the request to another server, so that plans take no processor time of the leader. It reports
 // whether one has answered. The state from which that server answers shows every entry that this one's shows.
-func (q *request) passPlan(ctx context.Context) (passed bool, err error) {
+func passPlan(ctx context.Context, q *request) (passed bool, err error) {
 	if q.forwarder != "" || !q.backend.Peers.Leads() {
 		return false, nil
 	}
@@ -254,13 +254,13 @@ func (q *request) passPlan(ctx context.Context) (passed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	marked := q.marked(ctx)
+	marked := markedRequest(ctx, q)
 	marked.Header.Set(appliedHeader, strconv.FormatUint(state.Index(), 10))
 	return q.backend.Peers.Pass(q.w, marked), nil
 }
 
 // awaitApplied waits for the entry that the server that has passed the request names.
-func (q *request) awaitApplied(ctx context.Context) error {
+func awaitApplied(ctx context.Context, q *request) error {
 	text := q.Header.Get(appliedHeader)
 	if q.forwarder == "" || text == "" {
 		return nil

@@ -170,10 +170,10 @@ func (q *request) needsLeader(err error) bool {
 }
 
 // forward sends the request to the leader, and reports false if this server has become the leader.
-func (q *request) forward() bool { return q.backend.Peers.Forward(q.w, q.marked(q.Context())) }
+func (q *request) forward() bool { return q.backend.Peers.Forward(q.w, markedRequest(q.Context(), q)) }
 
-// marked returns the request for another server, with the forwarding header.
-func (q *request) marked(ctx context.Context) *http.Request {
+// markedRequest returns the request for another server, with the forwarding header.
+func markedRequest(ctx context.Context, q *request) *http.Request {
 	marked := q.Clone(ctx)
 	client := q.client()
 	marked.Header.Set(forwardedHeader, q.backend.Peers.Name()+" "+hex.EncodeToString(client[:8]))

@@ -129,8 +129,8 @@ func (j *Judge) count(at time.Time, before, after, previous *cluster.Allocation,
 	}
 }
 
-// noteEnd keeps when an allocation has ended, if it did in this entry.
-// The reports are those of the allocation. Below the version the row has only their time.
+// noteEnd keeps when an allocation has ended, if it did in this entry. The reports are those of the allocation. Below the
+// version the row has only their time.
 func (j *Judge) noteEnd(a shims.Applied, reports []cluster.AllocReport, at time.Time) {
 	id := reports[0].Alloc
 	before, after := a.Before.Alloc(id), a.After.Alloc(id)
@@ -139,6 +139,9 @@ func (j *Judge) noteEnd(a shims.Applied, reports []cluster.AllocReport, at time.
 			i := slices.IndexFunc(reports, func(r cluster.AllocReport) bool {
 				return r.Node == after.NodeID && r.ClientStatus == after.ClientStatus
 			})
+			if i < 0 {
+				return // none of them ended it
+			}
 			at = reports[i].At
 		}
 		j.ended[id] = end{at, a.Index, after.NodeID}
