@@ -15,6 +15,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/client"
+	"github.com/seed-f9cf0b39/nodedrain/client/allocdir"
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
@@ -122,6 +123,25 @@ func TestNode_controlGroupWithoutARecord_grace(t *testing.T) {
 	must.NoError(t, err)
 	must.Eq(t, "\nend\n", string(text), must.Sprint("one signal, and the time to handle it"))
 	w.stop()
+}
+
+// One task of an allocation without a record has a folder, and another one has only a control group. Bug: the groups of an
+// allocation with folders were ignored, and their processes ran on.
+func TestFindOrphans_folderAndGroup(t *testing.T) {
+	t.Parallel()
+	dirs, err := allocdir.Open(filepath.Join(t.TempDir(), "allocs"))
+	must.NoError(t, err)
+	t.Cleanup(func() { must.NoError(t, dirs.Close()) })
+	must.NoError(t, dirs.Build("a", []allocdir.Task{{Name: "folder"}}))
+	left := &leftovers{groups: map[cluster.AllocID][]string{"a": {"group"}}}
+	found, err := findOrphans(dirs, left, "boot", quiet())
+	must.NoError(t, err)
+	must.SliceLen(t, 1, found.records)
+	var names []string
+	for i := range found.records[0].Tasks {
+		names = append(names, found.records[0].Tasks[i].State.Name)
+	}
+	must.Eq(t, []string{"folder", "group"}, names)
 }
 
 // Destroy ends the tasks whose records and folders are lost. Bug: it removed the data directory, and the tasks
