@@ -62,6 +62,18 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
+// Bug: a destroy with force waited for the shutdown delay of each task. Records may lack a job, a group and a task.
+func TestHasten(t *testing.T) {
+	t.Parallel()
+	task := &cluster.Task{Name: "t", KillTimeout: time.Hour, ShutdownDelay: time.Hour}
+	group := &cluster.TaskGroup{Name: "g", ShutdownDelay: time.Hour, Tasks: []*cluster.Task{nil, task}}
+	hasten([]*client.Record{
+		{Alloc: &cluster.Allocation{ID: "a"}},
+		{Alloc: &cluster.Allocation{ID: "b", Job: &cluster.Job{TaskGroups: []*cluster.TaskGroup{nil, group}}}},
+	})
+	must.Eq(t, &cluster.TaskGroup{Name: "g", Tasks: []*cluster.Task{nil, {Name: "t"}}}, group)
+}
+
 // Destroy returns when its context ends, and names what is left.
 func TestDestroy_givesUp(t *testing.T) {
 	t.Parallel()
