@@ -93,17 +93,13 @@ func limitsOf(r driver.Resources) (*cgroup.Limits, error) {
 // groupName is the name of the group of a task whose host passes none.
 func groupName(c *driver.TaskConfig) string { return pathname.Encode(c.AllocID + "." + c.Name) }
 
-// killLost kills the processes in a handle if there is no record.
-func (m machine) killLost(ctx context.Context, st state) error {
+// killLost kills the processes in a handle if there is no record, and waits for their end for some seconds.
+func (m machine) killLost(st state) error {
 	if boot, err := process.BootID(); err != nil || boot != st.Shim.Boot {
 		return err
 	}
 	killShim(st.Shim)
-	g, err := m.group(st.Cgroup)
-	if g == nil || err != nil {
-		return err
-	}
-	return g.Kill(ctx)
+	return m.clear(shim.Record{Task: st.Task, Cgroup: st.Cgroup})
 }
 
 // group opens the control group of a task. It is nil if the task has none.

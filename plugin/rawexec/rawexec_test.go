@@ -233,6 +233,27 @@ func TestShimAndPluginDie(t *testing.T) {
 	n.end(p, c)
 }
 
+// The folder of a shim is deleted while no plugin lives, also on a machine without control groups. Bug: the processes of
+// the lost task were not killed, and ran beside those of its next start.
+func TestRecover_deletedFolder(t *testing.T) {
+	t.Parallel()
+	for _, groups := range []bool{true, false} {
+		t.Run(fmt.Sprint("control groups: ", groups), func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			if !groups {
+				n.only("none")
+			}
+			p := n.launch()
+			handle := n.start(p, n.task("trap '' TERM; sleep 600 & echo ready; while :; do sleep 600 & wait; done"))
+			p.kill(t)
+			must.NoError(t, os.RemoveAll(n.shims()))
+			must.ErrorContains(t, n.recover(n.launch(), handle), "no shim has a record")
+			must.Eq(t, nil, n.processes())
+		})
+	}
+}
+
 // A client has lost all records. It finds the starts of a task by their shims and ends them, also on a
 // machine without control groups and if the shim does not answer.
 func TestStarts_endWithoutARecord(t *testing.T) {

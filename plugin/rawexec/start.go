@@ -27,6 +27,8 @@ type taskConfig struct {
 type state struct {
 	Folder shim.Folder      `json:"folder"`
 	Shim   process.Identity `json:"shim"`
+	// Task is the first process of the task, or zero in the handle of an older driver.
+	Task   process.Identity `json:"task"`
 	Cgroup string           `json:"cgroup,omitempty"`
 }
 
@@ -53,7 +55,7 @@ func (d *Driver) Start(ctx context.Context, c *driver.TaskConfig) ([]byte, error
 	}
 	r, err := d.machine.launch(ctx, t.folder, group, limits, spec)
 	d.mu.Lock()
-	t.known = state{Folder: t.folder, Shim: r.Shim, Cgroup: spec.Cgroup}
+	t.known = state{Folder: t.folder, Shim: r.Shim, Task: r.Task, Cgroup: spec.Cgroup}
 	d.adopt(t)
 	d.mu.Unlock()
 	if err != nil {

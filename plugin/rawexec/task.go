@@ -50,12 +50,21 @@ func (t *task) ended() bool {
 	}
 }
 
-// Recover takes a task over from its handle.
-func (d *Driver) Recover(ctx context.Context, c *driver.TaskConfig, _ int32, encoded []byte) error {
+// Recover takes a task over from its handle. It kills the processes of a task without a record.
+func (d *Driver) Recover(_ context.Context, c *driver.TaskConfig, _ int32, encoded []byte) error {
 	var st state
 	if err := json.Unmarshal(encoded, &st); err != nil {
 		return fmt.Errorf("decode the handle: %w", err)
 	}
+	err := d.takeOver(c, st)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.Join(fmt.Errorf("no shim has a record of task %q: the machine was booted, or the folder %s was deleted", c.ID, st.Folder), d.machine.killLost(st))
+	}
+	return err
+}
+
+// takeOver adds the task of a handle. It is an [fs.ErrNotExist] if the task has no record.
+func (d *Driver) takeOver(c *driver.TaskConfig, st state) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if t := d.tasks[c.ID]; t != nil {
@@ -67,7 +76,7 @@ func (d *Driver) Recover(ctx context.Context, c *driver.TaskConfig, _ int32, enc
 	r, err := st.Folder.Read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.Join(fmt.Errorf("no shim has a record of task %q: the machine was booted, or the folder %s was deleted", c.ID, st.Folder), d.machine.killLost(ctx, st))
+		return err
 	case err == nil && r.Protocol > shim.Protocol:
 		return fmt.Errorf("the shim of task %q speaks protocol %d, and this driver up to %d: run the newer driver", c.ID, r.Protocol, shim.Protocol)
 	}
@@ -90,7 +99,7 @@ func (d *Driver) read(t *task) (shim.Record, error) {
 	if err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return shim.Record{TaskID: string(t.id), Phase: shim.Starting, Shim: t.known.Shim, Cgroup: t.known.Cgroup}, err
+		return shim.Record{TaskID: string(t.id), Phase: shim.Starting, Shim: t.known.Shim, Task: t.known.Task, Cgroup: t.known.Cgroup}, err
 	}
 	return r, nil
 }
