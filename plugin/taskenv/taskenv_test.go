@@ -93,6 +93,16 @@ func TestNew_expected(t *testing.T) {
 	}
 }
 
+// The index is the number in the last brackets of the name. Bug: a bracket in the name of the job or of the group hid it.
+func TestNew_indexAfterABracket(t *testing.T) {
+	t.Parallel()
+	s := source()
+	s.Alloc.Name = "shop[eu].front[b][3]"
+	e, err := taskenv.New(s)
+	must.NoError(t, err)
+	must.Eq(t, "3", e.Map()["NOMAD_ALLOC_INDEX"])
+}
+
 // The job wins over the client, and devices win over the job.
 func TestNew_Order(t *testing.T) {
 	t.Parallel()
