@@ -605,6 +605,26 @@ func TestVolumes_unmountOfADeadClient(t *testing.T) {
 	}
 }
 
+// The machine restarts, and a task whose driver runs it elsewhere continues. Its block volume is published again for the
+// other tasks of its allocation. Bug: the volume counted as published as before the restart, because the mount table does
+// not show block volumes, and they started without their device.
+func TestVolumes_blockVolumeAfterAReboot(t *testing.T) {
+	n := newNode(t)
+	q := request("a", "data")
+	q.Usage.Attachment = cluster.AttachBlockDevice
+	n.placed["a"] = []storage.Request{q}
+	n.volumes.Mount(n.placed["a"])
+	n.run(time.Second)
+	must.True(t, n.running["a"])
+	n.story = nil
+	n.storage.Halt()
+	n.bootID += "'"
+	n.startClient()
+	n.run(time.Minute)
+	n.happened("claim data", "stage data", "publish data")
+	n.end("a")
+}
+
 // An allocation that the client does not have has a claim on a block volume, and the mount table
 // does not show whether it is published. The servers name the plugin for a client whose record states
 // what must be undone. Bug: the record was written later.
