@@ -132,6 +132,17 @@ func TestData_moveAndRemove(t *testing.T) {
 	must.SliceEmpty(t, ids)
 }
 
+// The data of tasks of several users moves. Bug: its shared folder lost the sticky bit, and each user could delete the
+// files of the others.
+func TestData_moveOfSeveralUsers(t *testing.T) {
+	needRoot(t)
+	f, tasks := open(t), []allocdir.Task{{Name: "web", User: "65534"}, {Name: "log", User: "1"}}
+	must.NoError(t, f.Build("p", tasks))
+	must.NoError(t, f.Build("r", tasks))
+	must.NoError(t, f.MoveData("p", "r", allocdir.DataFolders(tasks)))
+	must.SliceContains(t, tree(t, f.Alloc("r")), "alloc/data dtrwxrwxrwx 0:0")
+}
+
 // Only folders of data are opened, and no link to another folder.
 func TestData_open(t *testing.T) {
 	f := open(t)
