@@ -175,13 +175,13 @@ func TestFleet_stories(t *testing.T) {
 			w.pass(seconds(10))
 		}, nil},
 
-		{"a replacement waits for the end of its predecessor, copies, and starts", true, func(w *world) {
+		{"a replacement waits for data, copies it, and starts; another one starts at once", true, func(w *world) {
 			w.place("new", "m", withData(service()), inherited, replaces("old"))
 			w.place("plain", "m", service(), inherited, replaces("old"))
 			w.pass(seconds(20))
 			w.stop("old")
 			w.pass(seconds(20))
-		}, []string{"23s old complete", "25s plain running", "29s new running"}},
+		}, []string{"2s plain running", "23s old complete", "29s new running"}},
 
 		{"a predecessor that is purged or lost has ended", true, func(w *world) {
 			w.place("older", "n", service(), quiet)
@@ -414,7 +414,7 @@ func TestFleet_costs(t *testing.T) {
 		w.settle()
 		must.Zero(t, step())
 	}
-	w.place("new", "n001", service(), quiet, replaces("n002"))
+	w.place("new", "n001", withData(service()), quiet, replaces("n002"))
 	w.settle()
 	w.fleet.Changed("n002")
 	must.Eq(t, 2*perNode+1, step(), must.Sprint("both nodes, and the predecessor"))

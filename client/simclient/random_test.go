@@ -86,14 +86,10 @@ func (p *twin) condition(a *cluster.Allocation, b simclient.Behaviour, now time.
 	case p.ran:
 	case p.stopped:
 		runs = never
-	case a.PreviousAllocation != "":
+	case a.PreviousAllocation != "" && a.Job.TaskGroups[0].EphemeralDisk.Migrate:
 		runs = never
 		if !p.data.IsZero() {
-			runs = p.data
-			if a.Job.TaskGroups[0].EphemeralDisk.Migrate {
-				runs = add(runs, b.Copy)
-			}
-			runs = add(runs, b.Start)
+			runs = add(add(p.data, b.Copy), b.Start)
 		}
 	default:
 		runs = add(runs, b.Start)

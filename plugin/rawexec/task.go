@@ -56,15 +56,15 @@ func (d *Driver) Recover(_ context.Context, c *driver.TaskConfig, _ int32, encod
 	if err := json.Unmarshal(encoded, &st); err != nil {
 		return fmt.Errorf("decode the handle: %w", err)
 	}
-	err := d.takeOver(c, st)
+	err := takeOver(d, c, st)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.Join(fmt.Errorf("no shim has a record of task %q: the machine was booted, or the folder %s was deleted", c.ID, st.Folder), d.machine.killLost(st))
 	}
 	return err
 }
 
-// takeOver adds the task of a handle. It is an [fs.ErrNotExist] if the task has no record.
-func (d *Driver) takeOver(c *driver.TaskConfig, st state) error {
+// takeOver adds the task of a handle to the driver. It is an [fs.ErrNotExist] if the task has no record.
+func takeOver(d *Driver, c *driver.TaskConfig, st state) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if t := d.tasks[c.ID]; t != nil {
