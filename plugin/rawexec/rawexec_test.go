@@ -750,7 +750,7 @@ func TestExec(t *testing.T) {
 	must.Eq(t, "no\n", string(r.GetStderr()))
 	must.StrHasPrefix(t, filepath.Join(c.GetAllocDir(), c.GetName())+"\n"+n.mark()+"\n", string(r.GetStdout()))
 	must.StrContains(t, string(r.GetStdout()), c.GetAllocId()+"."+c.GetName())
-	r, err = run(100*time.Millisecond, "sh", "-c", "sleep 3600 & sleep 3600")
+	r, err = run(time.Second, "sh", "-c", "sleep 3600 & sleep 3600")
 	must.NoError(t, err)
 	must.Eq(t, int32(137), r.GetResult().GetExitCode())
 	_, err = run(time.Second)
