@@ -149,7 +149,7 @@ func TestDrainPlan_many(t *testing.T) {
 // passing is a leader and a follower. Each has its own state, with the same node.
 type passing struct {
 	leader, follower *fixture
-	ask              func(ctx context.Context, body string) *httptest.ResponseRecorder
+	send             func(ctx context.Context, body string) *httptest.ResponseRecorder
 	// made counts the plans that the leader makes.
 	made int
 }
@@ -163,7 +163,7 @@ func newPassing(t *testing.T, ofFollower func(httpapi.Planner) httpapi.Planner) 
 	own := p.leader.backend()
 	own.Planner = countedPlanner{own.Planner, &p.made}
 	h := p.leader.handler(own, httpapi.Options{})
-	p.ask = func(ctx context.Context, body string) *httptest.ResponseRecorder {
+	p.send = func(ctx context.Context, body string) *httptest.ResponseRecorder {
 		answer := httptest.NewRecorder()
 		h.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, "POST", planPath, strings.NewReader(body)))
 		return answer
@@ -192,17 +192,17 @@ func onePlan() string { return fmt.Sprintf(`{"Nodes":[%q],"DrainSpec":{}}`, node
 func TestDrainPlan_passed(t *testing.T) {
 	t.Parallel()
 	p := newPassing(t, samePlanner)
-	a := p.ask(t.Context(), onePlan())
+	a := p.send(t.Context(), onePlan())
 	must.Eq(t, http.StatusOK, a.Code, must.Sprint(a.Body))
 	must.Eq(t, "42", a.Header().Get("X-Nomad-LastContact"))
 	must.Eq(t, fmt.Sprint(p.follower.Index), a.Header().Get("X-Nomad-Index"))
 	must.StrContains(t, a.Body.String(), `"Sentence":`)
 	must.Eq(t, []int{0, 1, 0}, []int{p.made, p.leader.passed, p.follower.passed})
 
-	must.Eq(t, http.StatusBadRequest, p.ask(t.Context(), `{"DrainSpec":{}}`).Code)
+	must.Eq(t, http.StatusBadRequest, p.send(t.Context(), `{"DrainSpec":{}}`).Code)
 	must.Eq(t, 1, p.leader.passed) // not with a mistake
 	p.leader.follows = true
-	must.Eq(t, http.StatusOK, p.ask(t.Context(), onePlan()).Code)
+	must.Eq(t, http.StatusOK, p.send(t.Context(), onePlan()).Code)
 	must.Eq(t, []int{1, 1}, []int{p.made, p.leader.passed})
 }
 
@@ -220,11 +220,11 @@ func TestDrainPlan_headersOfClients(t *testing.T) {
 	must.Eq(t, "42", a.Header().Get("X-Nomad-LastContact"))
 }
 
-// If the follower does not answer 200, such as one that is older or has another opinion, the leader answers.
+// If the follower does not answer 200, such as one that is older or does not plan, the leader answers.
 func TestDrainPlan_notPassed(t *testing.T) {
 	t.Parallel()
 	p := newPassing(t, func(httpapi.Planner) httpapi.Planner { return nil })
-	a := p.ask(t.Context(), onePlan())
+	a := p.send(t.Context(), onePlan())
 	must.Eq(t, http.StatusOK, a.Code)
 	must.Eq(t, "0", a.Header().Get("X-Nomad-LastContact"))
 	must.Eq(t, []int{1, 1}, []int{p.made, p.leader.passed})
@@ -239,19 +239,19 @@ func TestDrainPlan_followerLags(t *testing.T) {
 		p.leader.mu.Lock()
 		want := p.leader.Index
 		p.leader.mu.Unlock()
-		ask := func() chan *httptest.ResponseRecorder {
+		begin := func() chan *httptest.ResponseRecorder {
 			answered := make(chan *httptest.ResponseRecorder, 1)
-			go func() { answered <- p.ask(t.Context(), onePlan()) }()
+			go func() { answered <- p.send(t.Context(), onePlan()) }()
 			synctest.Wait()
 			return answered
 		}
 		began := time.Now()
-		a := <-ask()
+		a := <-begin()
 		must.Eq(t, "0", a.Header().Get("X-Nomad-LastContact"))
 		must.Eq(t, time.Second, time.Since(began))
 		must.Eq(t, 1, p.made)
 
-		later := ask()
+		later := begin()
 		p.follower.job("web", cluster.JobService, 1)
 		a = <-later
 		must.Eq(t, "42", a.Header().Get("X-Nomad-LastContact"))
@@ -270,7 +270,7 @@ func TestDrainPlan_passedEnds(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan struct{})
 		go func() {
-			p.ask(ctx, onePlan())
+			p.send(ctx, onePlan())
 			close(left)
 		}()
 		synctest.Wait()
@@ -279,7 +279,7 @@ func TestDrainPlan_passedEnds(t *testing.T) {
 		<-left
 
 		began := time.Now()
-		a := p.ask(t.Context(), onePlan())
+		a := p.send(t.Context(), onePlan())
 		must.Eq(t, http.StatusServiceUnavailable, a.Code)
 		must.StrContains(t, a.Body.String(), "not ready after 2m0s")
 		must.Eq(t, 2*time.Minute, time.Since(began))

@@ -58,7 +58,7 @@ func (d *Driver) Recover(_ context.Context, c *driver.TaskConfig, _ int32, encod
 	}
 	err := takeOver(d, c, st)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.Join(fmt.Errorf("no shim has a record of task %q: the machine was booted, or the folder %s was deleted", c.ID, st.Folder), d.machine.killLost(st))
+		err = errors.Join(fmt.Errorf("no shim has a record of task %q: the machine has restarted, or the folder %s was deleted", c.ID, st.Folder), d.machine.killLost(st))
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func (c *contacts) isSilent(id raft.ServerID) bool {
 	return silent
 }
 
-// silenceInterval is the time between two looks whether a server answers.
+// silenceInterval is the time between two checks whether a server answers.
 const silenceInterval = time.Second
 
 // errSilent means that a server does not answer the heartbeats of the leader.

@@ -210,10 +210,10 @@ func TestPass_plans(t *testing.T) {
 	if first.Name() > second.Name() {
 		first, second = second, first
 	}
-	asked := 0
+	count := 0
 	planned := func() (by []string) {
-		asked++
-		node := testNode(asked)
+		count++
+		node := testNode(count)
 		register(t, api(t, leader), node)
 		mu.Lock()
 		answered = nil

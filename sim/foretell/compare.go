@@ -28,8 +28,8 @@ type Options struct {
 type Comparison struct {
 	Seed  uint64
 	Nodes int
-	// Waits: some replacements wait for the data of their predecessors.
-	Waits bool
+	// Moves: the data of some groups moves, so that their replacements wait for the end of their predecessors.
+	Moves bool
 	// Observed: all groups that the drains move have observed times. Partly: some have.
 	Observed, Partly bool
 	// Deadline: the question has one.
@@ -61,7 +61,7 @@ func Compare(ctx context.Context, seed uint64, o Options) (*Comparison, error) {
 		return nil, fmt.Errorf("seed %d: planning: %w", seed, err)
 	}
 	c := &Comparison{
-		Seed: seed, Nodes: len(d.nodes), Waits: d.moves, Deadline: d.spec.Deadline > 0, Observed: answer.Observed, Allocs: answer.Allocs,
+		Seed: seed, Nodes: len(d.nodes), Moves: d.moves, Deadline: d.spec.Deadline > 0, Observed: answer.Observed, Allocs: answer.Allocs,
 		Partly:   slices.ContainsFunc(answer.Groups, func(g drainplan.Group) bool { return g.Observed }),
 		Foretold: answer.Took, Least: answer.Least, Most: answer.Most, Unseen: o.Unseen,
 	}
@@ -117,8 +117,8 @@ func (h *happened) lowerThan(a *drainplan.Answer) bool {
 
 // String returns the comparison in one line.
 func (c *Comparison) String() string {
-	return fmt.Sprintf("seed %d: %d nodes, observed %v, waits %v; foretold %s (%s to %s), happened %s; %d of %d within, medians differ by %.0f %%; taken %+d of %d",
-		c.Seed, c.Nodes, c.Observed, c.Waits, short(c.Foretold), short(c.Least), short(c.Most), short(c.Happened),
+	return fmt.Sprintf("seed %d: %d nodes, observed %v, data moves %v; foretold %s (%s to %s), happened %s; %d of %d within, medians differ by %.0f %%; taken %+d of %d",
+		c.Seed, c.Nodes, c.Observed, c.Moves, short(c.Foretold), short(c.Least), short(c.Most), short(c.Happened),
 		c.Within, c.Unseen, 100*c.Off(), c.TakenOff, c.Allocs)
 }
 

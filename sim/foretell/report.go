@@ -24,8 +24,8 @@ const (
 	small = iota
 	medium
 	large
-	waiting
-	overlapping
+	moving
+	staying
 	timed
 	brief
 	partly
@@ -68,7 +68,7 @@ func (r *Report) Add(c *Comparison) {
 		r.Bounded.add(c)
 		for row, is := range map[int]bool{
 			small: c.Nodes <= 10, medium: c.Nodes > 10 && c.Nodes <= 20, large: c.Nodes > 20,
-			waiting: c.Waits, overlapping: !c.Waits, timed: c.Deadline,
+			moving: c.Moves, staying: !c.Moves, timed: c.Deadline,
 		} {
 			if is {
 				r.rows[row].add(c)
@@ -109,8 +109,8 @@ func (r *Report) Table() [][]string {
 	}
 	line("observed times, 10 s or more", r.Bounded)
 	for i, name := range [rowCount]string{
-		small: "  5 to 10 nodes", medium: "  11 to 20 nodes", large: "  21 to 40 nodes", waiting: "  some data moves",
-		overlapping: "  no data moves", timed: "  with a deadline", brief: "observed times, less than 10 s",
+		small: "  5 to 10 nodes", medium: "  11 to 20 nodes", large: "  21 to 40 nodes", moving: "  some data moves",
+		staying: "  no data moves", timed: "  with a deadline", brief: "observed times, less than 10 s",
 		partly: "partly observed times", stuck: "drains that do not end", declared: "declared times",
 	} {
 		line(name, r.rows[i])
