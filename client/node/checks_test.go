@@ -57,7 +57,7 @@ func newWebsite(t *testing.T) *website {
 		must.NoError(t, err)
 		check := cluster.ServiceCheck{Interval: 50 * time.Millisecond, Timeout: time.Minute, FailuresBeforeCritical: 2}
 		web, script := check, check
-		web.Name, web.Type, web.Path, web.Restart = "answers", cluster.CheckHTTP, "/", &cluster.CheckRestart{Limit: 4}
+		web.Name, web.Type, web.Path, web.Restart = "answers", cluster.CheckHTTP, "/", &cluster.CheckRestart{Limit: 4, Grace: 5 * time.Second}
 		script.Name, script.Type, script.Command, script.Args = "script", cluster.CheckScript, "/bin/sh", []string{"-c", `test "$COLOR" = red && test ! -e "$0"`, s.scriptFails}
 		script.Interval = 200 * time.Millisecond
 		g.Services = []cluster.Service{{Name: "web-${NOMAD_JOB_ID}", PortLabel: "8080", Address: host, Checks: []cluster.ServiceCheck{web, script}}}
