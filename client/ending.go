@@ -30,8 +30,6 @@ type ending struct {
 	early int
 	// overdue: Inspect has returned that the task has ended, and Wait is open.
 	overdue bool
-	// checked: the core has called Inspect before the kill.
-	checked bool
 	// collectBy is the latest time for the driver to return the result of a task that was killed or
 	// has ended.
 	collectBy time.Duration
@@ -195,30 +193,6 @@ func (e *ending) confirmed(exit *driver.ExitResult) {
 
 // maxEarly limits the wait before the next call of Wait during a stop.
 const maxEarly = 2
-
-// checkBeforeKill calls Inspect at the end of the grace, before the kill, if Wait has answered too
-// early and only the driver can kill the task. If the task has exited, the client does not kill it:
-// after DestroyTask the driver would not have the exit code. The call reports whether the kill must
-// wait for the answer.
-func (e *ending) checkBeforeKill() bool {
-	s, rec := e.s, e.s.t.rec
-	if e.state != endAnswered && e.early == 0 || e.checked || rec.HostCgroup || rec.SignalAt == 0 {
-		return false
-	}
-	e.checked = true
-	s.kills.at = s.t.core().now.Boot + checkLimit
-	s.t.core().options.Shell.Inspect(s.t.ref(), replyPair(s, func(status driver.Status, err error) {
-		s.kills.at = 0
-		if err == nil && status.State == driver.TaskExited {
-			s.kills.at = later(rec.SignalAt, s.t.task.KillTimeout, StopSlack, killMargin)
-		}
-	}))
-	s.t.core().reached(s.kills.at) // requests a step at that time
-	return true
-}
-
-// checkLimit is how long a kill waits for the answer of Inspect.
-const checkLimit = 250 * time.Millisecond
 
 // keepsExit reports whether only the driver can end the processes of the task, and has confirmed
 // that they have ended. DestroyTask would lose the exit code.

@@ -186,6 +186,7 @@ type script struct {
 	runs        []ending      // of the first successful starts; the last one applies to all later starts
 	stopTakes   time.Duration // time from the signal to the exit
 	ignores     bool          // ignores signals
+	killsLate   time.Duration // time from the end of the grace to the driver's SIGKILL
 	undying     time.Duration // how long SIGKILL takes
 	stopError   error
 	waitError   error // after the task has been stopped
@@ -833,7 +834,7 @@ func sendSignal(n *node, t *task, grace time.Duration, generation client.Generat
 	if !sc.ignores {
 		n.after(sc.stopTakes, 0, func() { n.exit(t, sc.stopCode, 0) })
 	}
-	n.after(min(grace, client.Never-n.boot), 0, func() {
+	n.after(min(grace, client.Never-n.boot-sc.killsLate)+sc.killsLate, 0, func() {
 		if n.driver.runs(generation) {
 			n.kill(t)
 		}

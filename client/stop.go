@@ -118,13 +118,25 @@ const (
 // get its whole grace.
 const killMargin = 500 * time.Millisecond
 
+// killMarginOfContainers replaces [killMargin] if only the driver can kill the task. DestroyTask by force
+// is then the only kill, and the driver would not have the exit code after it. So a driver of a busy
+// node has time to kill the task, and to report its end.
+const killMarginOfContainers = 5 * time.Second
+
+func (k *killing) margin() time.Duration {
+	if k.s.t.rec.HostCgroup {
+		return killMargin
+	}
+	return killMarginOfContainers
+}
+
 // due reports whether the client must kill the task now. If the driver is down, the task gets
 // no signal. The client kills it after it has waited for the driver for the grace and [StopSlack].
 // The time in which no client ran does not count, because the driver may have been healthy then.
 func (k *killing) due() bool {
 	s := k.s
 	if s.t.rec.SignalAt != 0 {
-		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, killMargin))
+		return s.t.core().reached(later(s.t.rec.SignalAt, s.t.task.KillTimeout, k.margin()))
 	}
 	if k.state == killNone {
 		s.t.waits.set(cluster.WaitDriver, 0, "the driver "+s.t.task.Driver+" is not running")
@@ -138,7 +150,7 @@ func (k *killing) due() bool {
 // send sends SIGKILL to the processes of the task.
 func (k *killing) send() {
 	s, c := k.s, k.s.t.core()
-	if k.state != killNone || s.ending.keepsExit() || !c.reached(k.at) || s.ending.checkBeforeKill() {
+	if k.state != killNone || s.ending.keepsExit() || !c.reached(k.at) {
 		return
 	}
 	k.state = killCalled

@@ -25,8 +25,14 @@ type grace struct {
 // bounded limits a wait of a job to a century, so that sums do not overflow.
 func bounded(d time.Duration) time.Duration { return min(d, 100*365*24*time.Hour) }
 
-// killLate is how long after the grace SIGKILL must come.
-const killLate = time.Second
+// killLate is how long after the grace SIGKILL must come. A client destroys a contained task later, because
+// its driver should kill it, and loses the exit code if it is destroyed.
+func killLate(p *scripted.Process) time.Duration {
+	if p.Contained {
+		return 6 * time.Second
+	}
+	return time.Second
+}
 
 // tasks judges the processes of a node: N1, N2 and N5. It is part of a [Judge].
 type tasks struct {
@@ -145,7 +151,7 @@ func (j *tasks) taskSignalled(n *machine.Node, id cluster.AllocID, name string, 
 	if task == nil {
 		return
 	}
-	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate), life: j.lives, watchdog: watchdog})
+	j.graces = append(j.graces, grace{process: p.Identity, alloc: id, until: j.now.Add(bounded(task.KillTimeout) + killLate(p)), life: j.lives, watchdog: watchdog})
 	alone := a.restarts(n, p) && len(a.restarting(task)) > 0
 	for _, other := range a.group().Tasks {
 		if other != nil && !alone && place(other) < place(task) && j.taskRuns(n, id, other.Name) {
@@ -323,9 +329,9 @@ func (j *tasks) checkGraces(n *machine.Node) {
 		p, _ := n.Machine().Process(g.process)
 		kill, killed := p.Signalled(scripted.SIGKILL)
 		onTime := p.Ended && !p.EndedAt.After(g.until) || killed && !kill.At.After(g.until)
-		refused := !j.trouble.kernel.Before(g.until.Add(-killLate)) // and the next attempt is a second later
+		refused := !j.trouble.kernel.Before(g.until.Add(-killLate(&p))) // and the next attempt is a second later
 		if !onTime && !refused && machine.Works(n) != g.watchdog && j.lives == g.life && !j.abandoned(&p) {
-			j.find("N2 not killed after its grace", g.alloc, "%s lives a second after its grace", p.Task)
+			j.find("N2 not killed after its grace", g.alloc, "%s lives %s after its grace", p.Task, killLate(&p))
 		}
 		return true
 	})
