@@ -319,9 +319,12 @@ func TestJudge(t *testing.T) {
 		{"a report is lost", "N4 a report is lost", func(_ *testing.T, f *fixture) {
 			f.settled(f.alloc)
 		}},
-		{"a driver does not come back", "N5 a driver does not come back", func(_ *testing.T, f *fixture) {
+		{"a driver does not come back", "N5 a driver does not come back", func(t *testing.T, f *fixture) {
 			f.node.KillClient()
 			f.node.KillDriver("mock")
+			f.settled()
+			must.SliceEmpty(t, f.judge.Violations(), must.Sprint("the client may wait before it starts the driver"))
+			f.advance(t, 3*time.Minute)
 			f.settled()
 		}},
 		{"a device plugin does not come back", "N5 a device plugin does not come back", func(_ *testing.T, f *fixture) {

@@ -168,12 +168,17 @@ func exitCode(message string) (code int, found bool) {
 // recordWait is longer than a client needs to write the record of an allocation that it receives.
 const recordWait = time.Minute
 
+// relaunchWait is longer than a client waits before it starts a plugin again. A client kills a driver that is still
+// starting a task at the end of the task's kill timeout, also without other trouble.
+const relaunchWait = 3 * time.Minute
+
 // Settled judges N4 and N5 on a node that has had no trouble for some minutes, and whose client
 // runs and is connected. live are the allocations of the node that have not ended for the servers.
 func (j *Judge) Settled(now time.Time, n *machine.Node, live iter.Seq[*cluster.Allocation]) {
 	j.now = now
 	for _, name := range n.Drivers() {
-		if !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name }) {
+		waits := j.now.Before(j.trouble.driver.Add(relaunchWait))
+		if !waits && !lives(n, func(p scripted.Process) bool { return p.Kind == scripted.DriverProcess && p.Driver == name }) {
 			j.find("N5 a driver does not come back", "", "%s has no process", name)
 		}
 	}
