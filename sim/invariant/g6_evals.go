@@ -285,7 +285,7 @@ func (w *evalJudge) reconciles(before, after *cluster.Allocation) bool {
 	case w.e.Before.ClusterVersion() < cluster.VersionOfConfirmation:
 		return false
 	case opinion.Stopping(before):
-		return w.isHeld(before)
+		return w.isHeld(before) && (w.e.Before.ClusterVersion() < cluster.VersionOfConfirmingReports || !opinion.Unconfirmed(after))
 	case before.ClientStatus == "unknown":
 		return true
 	case before.ClientStatus != "pending" || after.ClientStatus != "running":
