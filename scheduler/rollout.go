@@ -96,6 +96,13 @@ func sharesSlot(v jobView, a *cluster.Allocation, left func(cluster.AllocID) boo
 	return previous != nil && runs(v.view, previous) && !previous.Marked() && !left(previous.ID)
 }
 
+// leavesSlot reports whether an allocation came back, and the plan keeps the allocation that replaces it. A stop of
+// the one that came back leaves the slot to the other one.
+func leavesSlot(v jobView, a *cluster.Allocation, kept []*cluster.Allocation, left func(cluster.AllocID) bool) bool {
+	next := lastSuccessor(v.view, a)
+	return next != nil && !left(next.ID) && slices.ContainsFunc(kept, func(k *cluster.Allocation) bool { return k.ID == next.ID })
+}
+
 // emptyBerths counts the ready nodes on which no allocation of a system job's group runs or starts since one
 // of the present version ended, or since a rollout stopped an outdated one.
 func emptyBerths(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, left map[cluster.AllocID]bool) (n int) {
@@ -175,9 +182,14 @@ func replaceOutdated(p *planner, g *cluster.TaskGroup, allocs, kept []*cluster.A
 			continue
 		}
 		p.draft.stop(a, cluster.DescNewerVersion)
-		if surplus > 0 && sharesSlot(p.jobView, a, func(id cluster.AllocID) bool { return stops[id] }) {
+		stopped := func(id cluster.AllocID) bool { return stops[id] }
+		switch {
+		case surplus > 0 && sharesSlot(p.jobView, a, stopped):
 			surplus--
-		} else {
+		case surplus > 0 && leavesSlot(p.jobView, a, kept, stopped):
+			surplus--
+			r.take(p.jobView, a)
+		default:
 			r.take(p.jobView, a)
 			replaced = append(replaced, a)
 		}
