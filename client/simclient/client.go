@@ -35,10 +35,9 @@ type stepped struct {
 	waitsFor []cluster.NodeID
 }
 
-// step reads the rows of the node and does what is due. A client whose node is unreachable receives
+// step does what is due, by the rows of the last read. A client whose node is unreachable receives
 // nothing and reports nothing. It stops the tasks whose groups require this.
-func (c *client) step(o *Options, state State, now time.Time) (result stepped) {
-	c.read(o, state, now)
+func (c *client) step(state State, now time.Time) (result stepped) {
 	if c.unreachable {
 		return c.stopAway(now)
 	}

@@ -1,6 +1,7 @@
 package simclient
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -12,8 +13,8 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster/inbox"
 )
 
-// Fleet is the clients of all nodes of a cluster. A step reads the nodes that are due or have
-// changed; only the first step reads all nodes.
+// Fleet is the clients of all nodes of a cluster. A step reads the nodes that have changed; only the
+// first step reads all nodes.
 //
 // Only [Fleet.Run] or a simulator calls Step. Changed, ChangedAll and Woken are safe for
 // concurrent use.
@@ -140,8 +141,8 @@ func (f *Fleet) Step(now time.Time) (wakeAt time.Time) {
 	}
 	if state := f.options.Snapshot(); state.Index() >= f.newest {
 		f.newest = state.Index()
-		for _, id := range f.visits(state, now) {
-			f.step(state, id, now)
+		for _, v := range f.visits(state, now) {
+			f.step(state, v, now)
 		}
 		wakeAt = f.due.First()
 	} else { // an older state: a newer one will be back
@@ -206,36 +207,58 @@ func (f *Fleet) failed(b *batch, now time.Time) {
 	}
 }
 
-// visits returns the nodes to step, sorted: those that have changed or had a report answered, those
+// visit is a node to step. changed: its rows may have changed since they were read.
+type visit struct {
+	node    cluster.NodeID
+	changed bool
+}
+
+// visits returns the nodes to step, sorted, each once: those that have changed or had a report answered, those
 // that wait for these, and those that are due.
-func (f *Fleet) visits(state State, now time.Time) []cluster.NodeID {
+func (f *Fleet) visits(state State, now time.Time) (visits []visit) {
 	nodes := f.unread
 	if f.allUnread {
 		for n := range state.Nodes() {
 			nodes = append(nodes, n.ID)
 		}
-		//lint:order the nodes are sorted below
+		//lint:order the visits are sorted below
 		for id := range f.clients {
 			nodes = append(nodes, id)
 		}
 	}
 	f.unread, f.allUnread = nil, false
 	for _, id := range nodes {
-		nodes = append(nodes, f.waiting[id]...)
+		visits = append(visits, visit{id, true})
+		for _, waiting := range f.waiting[id] {
+			visits = append(visits, visit{node: waiting})
+		}
 		delete(f.waiting, id)
 	}
-	nodes = append(nodes, f.due.Pop(now)...)
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	for _, id := range f.due.Pop(now) {
+		visits = append(visits, visit{node: id})
+	}
+	slices.SortFunc(visits, func(a, b visit) int {
+		if order := cmp.Compare(a.node, b.node); order != 0 || a.changed == b.changed {
+			return order
+		}
+		if a.changed {
+			return -1
+		}
+		return 1
+	})
+	return slices.CompactFunc(visits, func(a, b visit) bool { return a.node == b.node })
 }
 
-func (f *Fleet) step(state State, id cluster.NodeID, now time.Time) {
-	c := f.clients[id]
+func (f *Fleet) step(state State, v visit, now time.Time) {
+	id, c := v.node, f.clients[v.node]
 	if c == nil {
 		c = &client{node: id, tasks: make(map[cluster.AllocID]*task)}
 		f.clients[id] = c
 	}
-	result := c.step(&f.options, state, now)
+	if v.changed {
+		c.read(&f.options, state, now)
+	}
+	result := c.step(state, now)
 	f.due.Wake(id, result.next)
 	if result.unreported {
 		f.outbox.add(c)
