@@ -48,7 +48,7 @@ func (c candidate) compareID(id cluster.NodeID) int { return cmp.Compare(c.node.
 // The plan has placed the allocations in placed, and stops those in left.
 func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible.Demands, same map[cluster.NodeID]int, placed []*cluster.Allocation, left map[cluster.AllocID]bool) *placer {
 	rooms, version := w.ready(), w.ClusterVersion()
-	p := &placer{need: g.Resources(), group: g, world: w, devices: demands.Devices(), heap: make(candidates, 0, len(rooms))}
+	p := &placer{need: g.Resources(), group: g, world: w, devices: demands.Devices(), heap: slices.Grow(w.arrays.heap[:0], len(rooms))}
 	if p.devices.Any() {
 		p.next = make(map[cluster.NodeID]feasible.Assignment)
 	}
@@ -66,6 +66,7 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible
 			p.heap[at].same = n
 		}
 	}
+	w.arrays.heap = p.heap
 	heap.Init(&p.heap)
 	if len(g.Volumes) > 0 {
 		book := w.claims()

@@ -12,7 +12,7 @@ import (
 func Preview(v View, j *cluster.Job, now time.Time, most int) *cluster.Plan {
 	ids := RandomIDs()
 	eval := JobEval(j, cluster.TriggerJobRegister, now, ids.Eval())
-	plan, _ := schedule(newWorld(registered{v, j}), eval, now, ids, most)
+	plan, _ := schedule(newWorld(registered{v, j}, new(arrays)), eval, now, ids, most)
 	return plan
 }
 

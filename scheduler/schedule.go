@@ -12,7 +12,7 @@ import (
 // corrects the difference. The plan answers every open evaluation of the job in the view,
 // even if it has no stops and placements. Schedule is pure: equal arguments give equal plans.
 func Schedule(v View, eval *cluster.Evaluation, now time.Time, ids IDs) *cluster.Plan {
-	plan, _ := schedule(newWorld(v), eval, now, ids, math.MaxInt)
+	plan, _ := schedule(newWorld(v, new(arrays)), eval, now, ids, math.MaxInt)
 	return plan
 }
 

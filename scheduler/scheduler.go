@@ -59,6 +59,7 @@ type Scheduler struct {
 	// rebuilt means that nextEval was computed from the state.
 	rebuilt bool
 	blocked blockedQueue
+	arrays  arrays
 }
 
 // New returns a scheduler. The error names the invalid field of the config.
@@ -124,7 +125,7 @@ func (s *Scheduler) Step(now time.Time) (wakeAt time.Time) {
 	if view.Index() < s.floor {
 		return earliest(wakeAt, now.Add(s.config.RetryBase))
 	}
-	t := &turn{Scheduler: s, world: newWorld(view), now: now, wakeAt: wakeAt}
+	t := &turn{Scheduler: s, world: newWorld(view, &s.arrays), now: now, wakeAt: wakeAt}
 	t.land()
 	t.planPending()
 	t.planBlocked()

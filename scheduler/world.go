@@ -20,8 +20,10 @@ type world struct {
 	// book has the claims of volumes of these placements, and of those of the turn; nil until
 	// [world.claims] is first called.
 	book *volumes.Book
-	// rooms are the ready nodes by id; nil until [world.ready] is first called.
-	rooms []room
+	// arrays are shared by the worlds of a scheduler. The rooms are read if read is true: after the first
+	// call of [world.ready].
+	arrays *arrays
+	read   bool
 	// held caches [world.heldOn].
 	held map[cluster.NodeID]*held
 }
@@ -36,8 +38,17 @@ type room struct {
 	slots     int
 }
 
-func newWorld(v View) *world {
-	return &world{View: v, nodes: make(map[cluster.NodeID]*cluster.Node), held: make(map[cluster.NodeID]*held)}
+// arrays are used again by the next turn. With a thousand nodes they were a third of the memory that a scheduler
+// allocates.
+type arrays struct {
+	// rooms are the ready nodes by id.
+	rooms []room
+	// heap is that of the last placer.
+	heap candidates
+}
+
+func newWorld(v View, a *arrays) *world {
+	return &world{View: v, arrays: a, nodes: make(map[cluster.NodeID]*cluster.Node), held: make(map[cluster.NodeID]*held)}
 }
 
 // Node returns the node, or nil. The view does not change, and the jobs of a turn share
@@ -53,22 +64,24 @@ func (w *world) Node(id cluster.NodeID) *cluster.Node {
 
 // ready returns the ready nodes by id. The slice is shared: placements change it.
 func (w *world) ready() []room {
-	if w.rooms != nil {
-		return w.rooms
+	if w.read {
+		return w.arrays.rooms
 	}
-	w.rooms = []room{}
+	w.read = true
+	rooms := w.arrays.rooms[:0]
 	for n, used := range w.NodesInUse() {
 		if n.Ready() {
-			w.rooms = append(w.rooms, roomOn(n, used))
+			rooms = append(rooms, roomOn(n, used))
 		}
 	}
-	slices.SortFunc(w.rooms, func(a, b room) int { return cmp.Compare(a.node.ID, b.node.ID) })
+	slices.SortFunc(rooms, func(a, b room) int { return cmp.Compare(a.node.ID, b.node.ID) })
+	w.arrays.rooms = rooms
 	for _, a := range w.ahead {
 		if r := w.room(a.NodeID); r != nil {
 			r.take(a.Resources)
 		}
 	}
-	return w.rooms
+	return rooms
 }
 
 // claims returns the claims of volumes. It is shared: placements change it.

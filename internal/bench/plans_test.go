@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -74,8 +75,10 @@ func (w *playWorld) playAll(b *testing.B, bound time.Duration) {
 	})
 }
 
-// measure measures the processor time of a plan, with the collector, and counts what it writes to the state.
+// measure measures the processor time of a plan on one processor, with the collector, and counts what it writes to the
+// state. On an idle second processor the collector would use more time than it needs.
 func (w *playWorld) measure(b *testing.B, bound time.Duration, work func()) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var times []time.Duration
 	before := w.fsm.Store().Snapshot().Index()
 	for range measure.PairsOf(b) {
