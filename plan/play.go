@@ -150,6 +150,7 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	p.log = &log{fsm: p.fsm, index: copied.Snapshot().Index(), answered: func() { p.schedulerAwake = true }}
 	p.times = times{state: copied.Snapshot(), began: q.At, typical: s.Typical}
 	p.tally = newTally(copied.Snapshot(), q, p.times)
+	p.times.unit = unitOf(p.tally.allocs)
 
 	ids := new(names)
 	c := s.Drainer

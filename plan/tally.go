@@ -18,6 +18,8 @@ type tally struct {
 	times    times
 	nodes    map[cluster.NodeID]*NodeResult
 	groups   map[cluster.GroupKey]*groupTally
+	// allocs counts the allocations on these nodes at the begin.
+	allocs int
 	// running counts the drains that have begun and not ended.
 	running int
 	lastEnd time.Time
@@ -52,6 +54,7 @@ func newTally(state *statestore.Snapshot, q Question, times times) *tally {
 			t.running++
 		}
 		for a := range state.WorkView().LiveAllocsByNode(id) {
+			t.allocs++
 			g := t.watch(state, a)
 			if a.Leaving() {
 				n.Observed = n.Observed && g.Observed

@@ -22,7 +22,23 @@ type times struct {
 	began time.Time
 	// typical takes the median of the observed times, and no random one.
 	typical bool
+	// unit is the unit to whose nearest multiple times are rounded. Zero rounds none.
+	unit time.Duration
 }
+
+// unitOf returns the unit of the times of a play in which this many allocations are on the nodes of the question. Each
+// time at which something happens costs a step of each part of a play. With many allocations something would happen at each
+// millisecond, and their rounded times differ from the exact ones as often in one direction as in the other.
+func unitOf(allocs int) time.Duration {
+	if allocs < manyAllocs {
+		return 0
+	}
+	return 500 * time.Millisecond
+}
+
+// manyAllocs is the number of allocations from which times are rounded. Real clients, too, send the events of half a
+// second in one report.
+const manyAllocs = 500
 
 // behaviour returns what an allocation does on its node.
 func (t times) behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Behaviour {
@@ -42,6 +58,12 @@ func (t times) behaviour(a *cluster.Allocation, r *rand.Rand) simclient.Behaviou
 	}
 	if o.Verdict.Total() > 0 {
 		b.Verdict = max(1, t.draw(&o.Verdict, r, t.ranFor(a), atLeast(verdict.TermsOf(a.Job.Group(a.TaskGroup)).Least)))
+	}
+	if t.unit > 0 {
+		b.Start, b.Stop = b.Start.Round(t.unit), b.Stop.Round(t.unit)
+		if b.Verdict != 0 { // zero has another meaning
+			b.Verdict = max(1, b.Verdict.Round(t.unit))
+		}
 	}
 	return b
 }
