@@ -171,9 +171,12 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	return p, err
 }
 
+// maxInFlight is how many plans the scheduler of a play makes from one state. The log of a play applies them at once.
+const maxInFlight = 256
+
 // reference makes the scheduler of the servers.
 func reference(view func() scheduler.View, applier scheduler.Applier, ids scheduler.IDs) (Scheduler, error) {
-	return scheduler.New(scheduler.Config{Snapshot: view, Applier: applier, IDs: ids})
+	return scheduler.New(scheduler.Config{Snapshot: view, Applier: applier, IDs: ids, MaxInFlight: maxInFlight})
 }
 
 // run plays until everything has ended, or a limit.

@@ -31,7 +31,8 @@ type world struct {
 // room is one ready node with its free resources.
 type room struct {
 	node *cluster.Node
-	free cluster.Resources
+	// all are the resources that the node has for allocations, and free those of them that are free.
+	all, free cluster.Resources
 	// unbounded means that the node takes any number of allocations. Otherwise slots is
 	// how many more it takes.
 	unbounded bool
@@ -159,7 +160,7 @@ func (w *world) room(id cluster.NodeID) *room {
 // roomOn returns the free resources of a node with the usage.
 func roomOn(n *cluster.Node, used cluster.Usage) room {
 	return room{
-		node: n, free: n.Free(used),
+		node: n, all: n.Available().Bounded(), free: n.Free(used),
 		unbounded: n.MaxAllocs <= 0, slots: n.MaxAllocs - used.Live,
 	}
 }
@@ -177,9 +178,9 @@ func (r *room) take(need cluster.Resources) {
 // left is how much of the node is free after one more allocation: the sum of the free
 // thousandths of each resource.
 func (r *room) left(need cluster.Resources) int64 {
-	free, all := r.free.Minus(need), r.node.Available().Bounded()
-	return thousandths(free.CPU, all.CPU) + thousandths(free.MemoryMB, all.MemoryMB) +
-		thousandths(free.DiskMB, all.DiskMB) + thousandths(free.GPU, all.GPU)
+	free := r.free.Minus(need)
+	return thousandths(free.CPU, r.all.CPU) + thousandths(free.MemoryMB, r.all.MemoryMB) +
+		thousandths(free.DiskMB, r.all.DiskMB) + thousandths(free.GPU, r.all.GPU)
 }
 
 func thousandths(part, whole int64) int64 {
