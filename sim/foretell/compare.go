@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 	"github.com/seed-f9cf0b39/nodedrain/plan"
 	"github.com/seed-f9cf0b39/nodedrain/sim/world"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Options say how worlds are compared. The zero value is the comparison of promise F3.
@@ -49,26 +51,50 @@ type Comparison struct {
 
 // Compare compares a plan with what happens, in the cluster of a seed.
 func Compare(ctx context.Context, seed uint64, o Options) (*Comparison, error) {
-	o.Unseen = cmp.Or(o.Unseen, plan.DefaultPlays)
-	o.Slower = cmp.Or(o.Slower, 1)
 	d := drawDraft(seed)
-	store, q, err := d.begin()
+	store, at, err := d.begin()
 	if err != nil {
 		return nil, fmt.Errorf("seed %d: %w", seed, err)
 	}
+	return d.compare(ctx, store, d.question(store.Snapshot(), at), world.Stream(seed, "unseen"), o)
+}
+
+// CompareDrains compares plans of drains of single nodes with what happens, in a given cluster. The seed determines
+// how long its allocations take, from which drains its servers have learned this, and the nodes. Each drain begins
+// in the same state. each gets the comparisons.
+func CompareDrains(ctx context.Context, seed uint64, c Cluster, drains int, o Options, each func(*Comparison)) error {
+	d := draftOf(seed, c)
+	store, at, err := d.begin()
+	if err != nil {
+		return fmt.Errorf("seed %d: %w", seed, err)
+	}
+	chance := world.Stream(seed, "unseen")
+	for _, q := range d.questions(store.Snapshot(), at, drains) {
+		one, err := d.compare(ctx, store, q, chance, o)
+		if err != nil {
+			return err
+		}
+		each(one)
+	}
+	return nil
+}
+
+// compare compares the plan of a question with what happens.
+func (d *draft) compare(ctx context.Context, store *statestore.Store, q plan.Question, chance *rand.Rand, o Options) (*Comparison, error) {
+	o.Unseen = cmp.Or(o.Unseen, plan.DefaultPlays)
+	o.Slower = cmp.Or(o.Slower, 1)
 	answer, err := plan.Answer(ctx, store, q, plan.Settings{}, o.Plays, nil)
 	if err != nil {
-		return nil, fmt.Errorf("seed %d: planning: %w", seed, err)
+		return nil, fmt.Errorf("seed %d: planning: %w", d.seed, err)
 	}
 	c := &Comparison{
-		Seed: seed, Nodes: len(d.nodes), Moves: d.moves, Deadline: d.spec.Deadline > 0, Observed: answer.Observed, Allocs: answer.Allocs,
+		Seed: d.seed, Nodes: len(d.nodes), Moves: d.moves, Deadline: q.Spec.Deadline > 0, Observed: answer.Observed, Allocs: answer.Allocs,
 		Partly:   slices.ContainsFunc(answer.Groups, func(g drainplan.Group) bool { return g.Observed }),
 		Foretold: answer.Took, Least: answer.Least, Most: answer.Most, Unseen: o.Unseen,
 	}
 	if slices.ContainsFunc(answer.Nodes, func(n drainplan.Node) bool { return n.Outcome == "" }) {
 		c.Foretold = endless
 	}
-	chance := world.Stream(seed, "unseen")
 	var times []time.Duration
 	var taken []int
 	for range o.Unseen {
@@ -77,7 +103,7 @@ func Compare(ctx context.Context, seed uint64, o Options) (*Comparison, error) {
 		}
 		h, err := d.play(store, q, chance.Uint64(), o.Slower)
 		if err != nil {
-			return nil, fmt.Errorf("seed %d: %w", seed, err)
+			return nil, fmt.Errorf("seed %d: %w", d.seed, err)
 		}
 		times, taken = append(times, h.took), append(taken, h.taken)
 		if within(h.took, answer) {

@@ -3,6 +3,7 @@ package foretell
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -58,6 +59,51 @@ func drawDraft(seed uint64) *draft {
 	d.spec.IgnoreSystemJobs = r.IntN(4) == 0
 	d.rest = time.Duration(1+r.IntN(60)) * time.Second
 	return d
+}
+
+// Cluster is a given cluster, for [CompareDrains]. Its nodes are ready and have no work.
+type Cluster struct {
+	Nodes []*cluster.Node
+	Jobs  []*cluster.Job
+}
+
+const (
+	// learnedFrom is the number of drains from which the servers of a given cluster learn.
+	learnedFrom = 60
+	// deadlineOfDrains is the deadline of drains in a given cluster. The default of drains is as long.
+	deadlineOfDrains = time.Hour
+)
+
+// draftOf draws the times in a given cluster.
+func draftOf(seed uint64, c Cluster) *draft {
+	r := world.Stream(seed, "foretell")
+	d := &draft{seed: seed, nodes: c.Nodes, jobs: c.Jobs, truths: map[cluster.GroupKey]truth{}, rest: time.Minute}
+	d.spec.Deadline = deadlineOfDrains
+	for _, j := range c.Jobs {
+		for _, g := range j.TaskGroups {
+			d.truths[cluster.GroupKey{Job: j.Key(), Name: g.Name}] = drawTruth(r)
+		}
+	}
+	for _, i := range r.Perm(len(d.nodes)) {
+		d.order = append(d.order, d.nodes[i].ID)
+	}
+	d.earlier = d.order[:min(learnedFrom, len(d.order)/2)]
+	d.order = d.order[len(d.earlier):]
+	return d
+}
+
+// questions returns questions about single nodes with allocations.
+func (d *draft) questions(state *statestore.Snapshot, at time.Time, count int) (all []plan.Question) {
+	d.drains = 1
+	for len(all) < count && len(d.order) > 0 {
+		q := d.question(state, at)
+		if len(q.Nodes) == 0 {
+			break
+		}
+		all = append(all, q)
+		d.order = d.order[slices.Index(d.order, q.Nodes[0])+1:]
+	}
+	return all
 }
 
 // drawJobs draws jobs until the cluster is busy, and reports whether there is batch work among them.

@@ -17,8 +17,9 @@ func TestOutlook_whileDrainsRun(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{105, 106, 109, 112} {
 		d := drawDraft(seed)
-		from, q, err := d.begin()
+		from, at, err := d.begin()
 		must.NoError(t, err)
+		q := d.question(from.Snapshot(), at)
 		o := d.options(777)
 		o.From, o.Begin, o.Client = from, q.At, d.clients(777, 1)
 		w, err := world.New(o)

@@ -42,37 +42,36 @@ func settle(w *world.World) error {
 	return err
 }
 
-// begin runs the cluster until the question, and returns its state and the question.
-func (d *draft) begin() (from *statestore.Store, q plan.Question, err error) {
+// begin runs the cluster until the question, and returns its state and the time of the question.
+func (d *draft) begin() (from *statestore.Store, at time.Time, err error) {
 	o := d.options(d.seed)
 	o.Client = d.clients(d.seed, 1)
 	w, err := world.New(o)
 	if err != nil {
-		return nil, q, err
+		return nil, at, err
 	}
 	for _, n := range d.nodes {
 		if err := w.Setup.Commit(&shims.NodeRegister{At: w.Now(), Node: n}); err != nil {
-			return nil, q, err
+			return nil, at, err
 		}
 	}
 	for _, j := range d.jobs {
 		w.Operator.Propose(w.Operator.Requests.Register(j), nil)
 	}
 	if err := settle(w); err != nil {
-		return nil, q, fmt.Errorf("starting jobs: %w", err)
+		return nil, at, fmt.Errorf("starting jobs: %w", err)
 	}
 	for _, id := range d.earlier {
 		w.Operator.Propose(w.Operator.Requests.Drain(id, &cluster.DrainSpec{Deadline: time.Hour}, ""), nil)
 		if err := settle(w); err != nil {
-			return nil, q, fmt.Errorf("draining %s before the question: %w", id, err)
+			return nil, at, fmt.Errorf("draining %s before the question: %w", id, err)
 		}
 		w.Operator.Propose(w.Operator.Requests.Eligibility(id, cluster.NodeEligible), nil)
 		if err := settle(w); err != nil {
-			return nil, q, fmt.Errorf("after the drain of %s before the question: %w", id, err)
+			return nil, at, fmt.Errorf("after the drain of %s before the question: %w", id, err)
 		}
 	}
-	from = w.Servers.Fork()
-	return from, d.question(from.Snapshot(), w.Now().Add(d.rest)), nil
+	return w.Servers.Fork(), w.Now().Add(d.rest), nil
 }
 
 // happened is what came of the drains of the question in one world.

@@ -24,6 +24,7 @@ const (
 	small = iota
 	medium
 	large
+	huge
 	moving
 	staying
 	timed
@@ -67,7 +68,7 @@ func (r *Report) Add(c *Comparison) {
 	default:
 		r.Bounded.add(c)
 		for row, is := range map[int]bool{
-			small: c.Nodes <= 10, medium: c.Nodes > 10 && c.Nodes <= 20, large: c.Nodes > 20,
+			small: c.Nodes <= 10, medium: c.Nodes > 10 && c.Nodes <= 20, large: c.Nodes > 20 && c.Nodes <= mostNodes, huge: c.Nodes > mostNodes,
 			moving: c.Moves, staying: !c.Moves, timed: c.Deadline,
 		} {
 			if is {
@@ -109,7 +110,7 @@ func (r *Report) Table() [][]string {
 	}
 	line("observed times, 10 s or more", r.Bounded)
 	for i, name := range [rowCount]string{
-		small: "  5 to 10 nodes", medium: "  11 to 20 nodes", large: "  21 to 40 nodes", moving: "  some data moves",
+		small: "  5 to 10 nodes", medium: "  11 to 20 nodes", large: "  21 to 40 nodes", huge: "  more nodes", moving: "  some data moves",
 		staying: "  no data moves", timed: "  with a deadline", brief: "observed times, less than 10 s",
 		partly: "partly observed times", stuck: "drains that do not end", declared: "declared times",
 	} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo/openb"
 	"github.com/seed-f9cf0b39/nodedrain/sim/foretell"
 )
 
@@ -17,15 +18,20 @@ type plansCommand struct {
 	worlds int
 	first  uint64
 	each   bool
+	dir    string
+	drains int
 	foretell.Options
 }
 
 // defaultWorlds is the default number of worlds. With 39 unseen plays each they take about a minute.
 const defaultWorlds = 40
 
-// compare is "nodedrain sim plans".
-func compare() *cli.Command {
-	c := &plansCommand{worlds: defaultWorlds, first: 1}
+// defaultDrains is the default number of drains in a given cluster.
+const defaultDrains = 40
+
+// plans is "nodedrain sim plans".
+func plans() *cli.Command {
+	c := &plansCommand{worlds: defaultWorlds, first: 1, drains: defaultDrains}
 	c.Slower = 1
 	return &cli.Command{
 		Short: "Compare plans of drains with what happens",
@@ -44,7 +50,9 @@ func compare() *cli.Command {
 		Options: cli.Options{
 			cli.Flag(&c.worlds, "worlds N", "Number of worlds."),
 			cli.Flag(&c.first, "seed S", "The first seed."),
-			cli.Flag(&c.each, "each", "Print a line for each world."),
+			cli.Flag(&c.dir, "cluster DIR", "Plan drains of single nodes of the cluster of DIR/nodes.csv and DIR/pods.csv, instead of worlds. The seed determines the nodes and all durations."),
+			cli.Flag(&c.drains, "drains N", "With -cluster: the number of drains. Each begins in the same state."),
+			cli.Flag(&c.each, "each", "Print a line for each world or drain."),
 			cli.Flag(&c.Slower, "slower F", "Everything takes F times as long in the plays as before, so that the plans are wrong."),
 		},
 		CountsArgs: true, Run: c.reporting(c.run),
@@ -60,6 +68,8 @@ func (c *plansCommand) run() error {
 		return fmt.Errorf("unexpected argument %q; \"nodedrain sim plans -h\" lists the options", c.call.Args[0])
 	case c.worlds <= 0:
 		return fmt.Errorf("-worlds is %d and must be above 0", c.worlds)
+	case c.drains <= 0:
+		return fmt.Errorf("-drains is %d and must be above 0", c.drains)
 	case c.first == 0:
 		return errSeedZero
 	case uint64(c.worlds-1) > math.MaxUint64-c.first:
@@ -68,22 +78,23 @@ func (c *plansCommand) run() error {
 		return fmt.Errorf("-slower is %g and must be above 0, and at most 100", c.Slower)
 	}
 	var report foretell.Report
-	printed := time.Now()
-	for i := range c.worlds {
-		one, err := foretell.Compare(c.call.Ctx, c.first+uint64(i), c.Options)
-		if errors.Is(err, context.Canceled) {
-			return fmt.Errorf("interrupted after %d of %d worlds: %w", i, c.worlds, err)
-		}
-		if err != nil {
-			return err
-		}
+	compared, printed := 0, time.Now()
+	add := func(one *foretell.Comparison) {
 		report.Add(one)
+		compared++
 		if c.each {
 			fmt.Fprintln(c.call.Out, one)
 		} else if now := time.Now(); now.Sub(printed) >= lineInterval {
 			printed = now
-			fmt.Fprintf(c.call.Errs, "%d of %d worlds\n", i+1, c.worlds)
+			fmt.Fprintf(c.call.Errs, "%d compared\n", compared)
 		}
+	}
+	err := c.compare(add)
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("interrupted after %d comparisons: %w", compared, err)
+	}
+	if err != nil {
+		return err
 	}
 	rows := report.Table()
 	table := cli.NewTable(rows[0]...)
@@ -97,6 +108,25 @@ func (c *plansCommand) run() error {
 	}
 	if len(missed) > 0 {
 		return errPlans
+	}
+	return nil
+}
+
+// compare compares plans, and passes each comparison on.
+func (c *plansCommand) compare(add func(*foretell.Comparison)) error {
+	if c.dir != "" {
+		trace, err := openb.Load(c.dir)
+		if err != nil {
+			return err
+		}
+		return foretell.CompareDrains(c.call.Ctx, c.first, foretell.Cluster{Nodes: trace.Nodes(), Jobs: trace.Jobs()}, c.drains, c.Options, add)
+	}
+	for i := range c.worlds {
+		one, err := foretell.Compare(c.call.Ctx, c.first+uint64(i), c.Options)
+		if err != nil {
+			return err
+		}
+		add(one)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func commands(play player) cli.Program {
 		"sim run":    func() *cli.Command { return run(play) },
 		"sim swarm":  func() *cli.Command { return generate(play) },
 		"sim shrink": func() *cli.Command { return reduce(play) },
-		"sim plans":  compare,
+		"sim plans":  plans,
 	}
 }
 
