@@ -59,8 +59,9 @@ func (a *alloc) deciding() (all []check) {
 type results struct {
 	// passes and fails count the last ones.
 	passes, fails int
-	// since is from when on the check has passed, or zero.
-	since time.Time
+	// since is from when on the check has passed, or zero. before is the same for the time until failedAt, when it last
+	// ceased to pass.
+	since, before, failedAt time.Time
 	// failed counts the last failures after the grace of check_restart. overdue are those of them that come after the grace
 	// from the record that states that the tasks run.
 	failed, overdue int
@@ -85,8 +86,8 @@ func (j *Judge) Checked(n *machine.Node, id cluster.AllocID, name string, passed
 		switch {
 		case passed && r.since.IsZero() && r.passes >= c.SuccessBeforePassing:
 			r.since = j.now
-		case !passed && r.fails >= c.FailuresBeforeCritical:
-			r.since = time.Time{}
+		case !passed && !r.since.IsZero() && r.fails >= c.FailuresBeforeCritical:
+			r.since, r.before, r.failedAt = time.Time{}, r.since, j.now
 		}
 		a.results[name] = r
 		if c.Restart != nil && !passed {
@@ -147,11 +148,15 @@ func (j *tasks) mayRestart(a *alloc, task *cluster.Task, p *scripted.Process) bo
 		slices.ContainsFunc(all, func(c check) bool { return a.results[c.Name].restarts })
 }
 
-// early returns a check that has not passed for the least time at the verdict true of a record, and since when it has
-// passed. A record that was saved late is not judged: the results are newer.
+// early returns a check that had not passed for the least time at the verdict true of a record, and since when it had
+// passed. The result of a run may come after the verdict, and before its record. So a failure at the time of the verdict
+// does not count. A record that was saved late is not judged: many results may be newer.
 func (v verdicts) early(a *alloc, r *client.Record, least time.Duration) (name string, since time.Time) {
 	for _, c := range a.deciding() {
 		since := a.results[c.Name].since
+		if !a.results[c.Name].failedAt.Before(r.HealthyAt) {
+			since = a.results[c.Name].before
+		}
 		if late := v.judge.now.Sub(r.HealthyAt) > saveWait; !late && (since.IsZero() || since.Add(least).After(r.HealthyAt)) {
 			return c.Name, since
 		}

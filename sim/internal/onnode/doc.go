@@ -40,8 +40,8 @@
 //     does not reach a container.
 //     After the loss of its record an allocation may run again, and the time counts again.
 //   - A client stops an allocation that has run for the max_run_duration of its group. The time counts from the first start
-//     of a task in this boot. Its tasks end within the stop time and ten seconds, or five minutes after trouble. Then it is
-//     not reported as complete.
+//     of a task in this boot for which the client surely has the answer of the driver. Its tasks end within the stop time
+//     and ten seconds, or five minutes after trouble. Then it is not reported as complete.
 //   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
 //     limit holds while the same client runs, or while its watchdog does, unless the kernel refuses. A watchdog may kill earlier
 //     a task that should have ended before.

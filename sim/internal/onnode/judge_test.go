@@ -552,6 +552,24 @@ func (f *fixture) exits(t *testing.T, message string) {
 	f.judge.Reported(f.node, exited(message))
 }
 
+// A check fails just after the healthy verdict, before its record is saved. Bug: the judge had forgotten that the check had
+// passed until then. It finds a verdict that comes after the failure.
+func TestJudge_failsAsItIsHealthy(t *testing.T) {
+	t.Parallel()
+	for after, found := range map[time.Duration]int{0: 0, time.Millisecond: 1} {
+		f := newFixture(t)
+		a := checked("a4")
+		f.node.Servers(f.wanted(a))
+		f.advance(t, 5*time.Second)
+		f.node.KillClient() // the record comes from the test
+		f.judge.Checked(f.node, "a4", "up", true)
+		f.advance(t, time.Minute)
+		f.judge.Checked(f.node, "a4", "up", false)
+		f.judge.Saved(f.node, &client.Record{Alloc: a, History: verdict.History{Healthy: new(true)}, HealthyAt: f.node.Now().Add(after)})
+		must.Len(t, found, f.judge.Violations(), must.Sprint(f.judge.Violations()))
+	}
+}
+
 // An allocation waits for its volume, and not for its devices. Bug: the judge missed the devices.
 func TestJudge_waitsForItsVolume(t *testing.T) {
 	t.Parallel()

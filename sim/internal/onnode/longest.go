@@ -38,7 +38,8 @@ func (j *tasks) noteLongest(n *machine.Node) {
 			if j.now.Before(at.Add(answerWait)) {
 				return false
 			}
-			troubled := n.DiskFull() || j.trouble.driver.After(at.Add(-startTakes)) || j.trouble.since(at) || j.blocked.After(at)
+			unanswered := !machine.Works(n) || j.since.After(at) // the client froze or died before
+			troubled := unanswered || n.DiskFull() || j.trouble.driver.After(at.Add(-startTakes)) || j.trouble.since(at) || j.blocked.After(at)
 			if l.certain.IsZero() && !troubled {
 				l.certain = at
 			}

@@ -26,8 +26,18 @@ type limited struct {
 // newLimited returns a limited node. With ignorant set, the judge receives the limit and the client does not.
 func newLimited(t *testing.T, ignorant bool) *limited {
 	t.Helper()
+	l := startLimited(t, ignorant, 0)
+	l.advance(t, time.Minute)
+	return l
+}
+
+// startLimited returns a limited node that has just received the allocation. Its driver takes a time to start a task.
+func startLimited(t *testing.T, ignorant bool, takes time.Duration) *limited {
+	t.Helper()
 	l := &limited{alloc: allocation("a1")}
-	l.node, l.judge = newNode(machine.Options{Script: func(*driver.TaskConfig) scripted.Script { return scripted.Script{IgnoreSignals: true} }})
+	l.node, l.judge = newNode(machine.Options{Script: func(*driver.TaskConfig) scripted.Script {
+		return scripted.Script{IgnoreSignals: true, StartDelay: takes}
+	}})
 	must.NoError(t, l.node.StartClient())
 	longest := l.alloc.Copy()
 	longest.Job = longest.Job.Copy()
@@ -39,7 +49,6 @@ func newLimited(t *testing.T, ignorant bool) *limited {
 	}
 	l.node.Servers(l.answer)
 	l.judge.Received(l.node, wanted(longest))
-	l.advance(t, time.Minute)
 	return l
 }
 
@@ -76,6 +85,34 @@ func TestJudge_longestRun(t *testing.T) {
 	l.advance(t, 20*time.Minute)
 	must.Len(t, 0, l.node.Machine().LivingIn("a1:web"))
 	must.SliceEmpty(t, l.found())
+}
+
+// The client freezes or dies before its driver has started the task, and does not get the answer. Bug: the judge counted
+// from that start. A frozen client gets the answer later, and a later client starts the task again.
+func TestJudge_longestRunWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]struct {
+		begin func(*machine.Node)
+		end   func(*machine.Node) error
+	}{
+		"a frozen client": {machine.Freeze, func(n *machine.Node) error { machine.Thaw(n); return nil }},
+		"a dead client":   {(*machine.Node).KillClient, (*machine.Node).StartClient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := startLimited(t, false, 20*time.Second)
+			l.advance(t, 10*time.Second)
+			fault.begin(l.node)
+			l.advance(t, time.Minute)
+			must.NoError(t, fault.end(l.node))
+			l.node.Servers(l.answer)
+			for range 12 * 6 {
+				l.advance(t, 10*time.Second)
+			}
+			must.Len(t, 0, l.node.Machine().LivingIn("a1:web"))
+			must.SliceEmpty(t, l.found())
+		})
+	}
 }
 
 // The time counts again after a reboot.
