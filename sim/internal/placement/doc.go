@@ -8,8 +8,8 @@
 //     reports its end.
 //   - A new allocation has as many devices of the node as its tasks request, of the requested
 //     kinds. Each device is healthy, and no other allocation on the node has it.
-//   - That node is ready and eligible, does not drain, and is in the pool, the datacenters and the
-//     classes of the job and the group.
+//   - That node is ready and eligible, does not drain, is in the pool, the datacenters and the classes
+//     of the job and the group, and has as many cores as the group needs.
 //   - A new allocation belongs to the current version of its job, and has the resources that this
 //     version specifies.
 //   - A new allocation has a slot. A group has as many slots as its count; a group of a system or
@@ -20,7 +20,8 @@
 //   - An allocation that ended by itself is replaced as often and not before the time that the policy of
 //     its group permits. It holds its slot until then. What a drain or a lost node moves does not wait.
 //   - A job without a pending evaluation has neither too many nor too few allocations. Its blocked
-//     evaluation counts exactly the missing allocations.
+//     evaluation counts exactly the missing allocations. No allocation of a system or sysbatch job
+//     runs outside of the pool, the datacenters and the classes.
 //   - A job has at most one blocked evaluation.
 //
 // When the effects of all faults have ended and nothing happens:

@@ -404,6 +404,20 @@ func TestJudge(t *testing.T) {
 			w.allocs = append(w.allocs, w.alloc("a3", "web.web[0]", "n3"))
 			w.plan.Places = append(w.plan.Places, w.alloc("a4", "web.web[0]", "n3"))
 		}, []string{"above count", "not stopped"}},
+		"a system job runs on a node of another pool": {func(w *world) {
+			w.job.Type = cluster.JobSystem
+			w.allocs = append(w.allocs, w.alloc("a3", "web.web[0]", "n3"))
+			w.nodes["n3"].NodePool = "gpu"
+		}, []string{"not stopped"}},
+		"a system job runs on a node with too few cores": {func(w *world) {
+			w.job.Type = cluster.JobSystem
+			w.allocs = append(w.allocs, w.cores(w.alloc("a3", "web.web[0]", "n3"), 1, 2))
+			w.nodes["n3"].Cores = cluster.Cores{1}
+		}, nil},
+		"too few cores on the node": {func(w *world) {
+			w.cores(w.replace(), 1, 2)
+			w.nodes["n3"].Cores = cluster.Cores{1}
+		}, []string{"unsuitable", "wrong cores"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

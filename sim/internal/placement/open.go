@@ -189,7 +189,7 @@ func (p *plan) judgeSurplus(s *slots) {
 }
 
 // judgeOnePerNode checks a group with one slot on each node. It reports a second allocation on a
-// node, and an allocation on a node that does not match the group.
+// node, and an allocation on a node that is not for the group.
 func (p *plan) judgeOnePerNode(s *slots) {
 	running := make(map[cluster.NodeID]bool, len(s.held))
 	for _, a := range s.held {
@@ -197,8 +197,8 @@ func (p *plan) judgeOnePerNode(s *slots) {
 			continue
 		}
 		n := p.after.Node(a.NodeID)
-		if running[a.NodeID] || n != nil && !matches(n, p.job, s.group) {
-			p.report(NotStopped, a, "the node runs another allocation of the group, or does not match the group")
+		if running[a.NodeID] || n != nil && !isFor(n, p.job, s.group) {
+			p.report(NotStopped, a, "the node runs another allocation of the group, or is not for the group")
 		}
 		running[a.NodeID] = true
 	}

@@ -49,7 +49,7 @@ func (p *plan) judgeNode(a *cluster.Allocation) {
 	case !accepts(n):
 		p.report(NotReady, a, "the node is deleted, not ready, ineligible or draining")
 	case s != nil && !matches(n, p.job, s.group):
-		p.report(Unsuitable, a, "the node is not in the pool, the datacenters or the classes of the group")
+		p.report(Unsuitable, a, "the node is not in the pool, the datacenters or the classes of the group, or has too few cores")
 	case s != nil && distinct(p.job, s.group):
 		for other := range p.after.AllocsByNode(a.NodeID) {
 			if other.ID != a.ID && sameGroup(other, a) && staysThere(other) {
@@ -75,13 +75,19 @@ func accepts(n *cluster.Node) bool {
 	return n != nil && n.Status == "ready" && n.SchedulingEligibility == "eligible" && n.Drain == nil
 }
 
-// matches reports whether the node is in the pool, the datacenters and the classes of the job and
-// the group, and has as many cores as the group needs, free or not.
+// matches reports whether the scheduler may place allocations of the group on the node when it is empty: the node
+// is for the group, and has as many cores as the group needs.
 func matches(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup) bool {
+	return isFor(n, j, g) && coresNeeded(g) <= len(n.Cores)
+}
+
+// isFor reports whether the node is in the pool, the datacenters and the classes of the job and the group. What runs
+// on another node is stopped. What runs on a node with too few cores stays.
+func isFor(n *cluster.Node, j *cluster.Job, g *cluster.TaskGroup) bool {
 	const unnamed = "default"
 	return (j.NodePool == "all" || cmp.Or(n.NodePool, unnamed) == cmp.Or(j.NodePool, unnamed)) &&
 		(len(j.Datacenters) == 0 || slices.Contains(j.Datacenters, n.Datacenter)) &&
-		(len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass)) && coresNeeded(g) <= len(n.Cores)
+		(len(g.NodeClasses) == 0 || slices.Contains(g.NodeClasses, n.NodeClass))
 }
 
 // judgeLineage checks a new allocation against the one that it replaces, if any.
