@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cluster/feasible"
 )
 
 // rollout is the replacement of a group's allocations by those of the present version of the job. It
@@ -30,7 +31,7 @@ type rollout struct {
 }
 
 // isOutdated reports whether a new version of the job replaces an allocation of the group. A system
-// allocation stays on a node that takes no other one.
+// allocation stays on a node that takes no other one: see [isStranded], too.
 func isOutdated(v jobView, g *cluster.TaskGroup, a *cluster.Allocation) bool {
 	return differs(v, g, a) && (!v.job.Type.EveryNode() || v.view.Node(a.NodeID).Ready())
 }
@@ -40,6 +41,13 @@ func isOutdated(v jobView, g *cluster.TaskGroup, a *cluster.Allocation) bool {
 func differs(v jobView, g *cluster.TaskGroup, a *cluster.Allocation) bool {
 	return v.view.ClusterVersion() >= cluster.VersionOfRollouts && a.Job != nil && a.Job != v.job && !a.Canary() &&
 		!cluster.RunsLike(a.Job, v.job, g.Name)
+}
+
+// isStranded reports whether an outdated system allocation is on a node that lacks what the present version
+// demands, for example a driver that is unhealthy. It stays, and no replacement is awaited there. The re-check of
+// a plan does not judge that: constraints of devices have regular expressions, and servers must decide alike.
+func isStranded(v jobView, d *feasible.Demands, a *cluster.Allocation) bool {
+	return v.job.Type.EveryNode() && d.Refusal(v.view.Node(a.NodeID)) != ""
 }
 
 // rolloutOf returns the rollout of a group. allocs contains all allocations of the group that are not
@@ -104,14 +112,20 @@ func leavesSlot(v jobView, a *cluster.Allocation, kept []*cluster.Allocation, le
 }
 
 // emptyBerths counts the ready nodes on which no allocation of a system job's group runs or starts since one
-// of the present version ended, or since a rollout stopped an outdated one.
+// of the present version ended, or since a rollout stopped an outdated one. The node of the latter counts only if it
+// takes the present version, which may be a later one than that of the rollout.
 func emptyBerths(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, left map[cluster.AllocID]bool) (n int) {
 	taken := make(map[cluster.NodeID]bool)
 	for _, a := range allocs {
 		taken[a.NodeID] = taken[a.NodeID] || !a.Terminal() && !a.Canary() && !left[a.ID]
 	}
+	client := feasible.ClientOf(g)
+	takes := func(a *cluster.Allocation) bool {
+		n := v.view.Node(a.NodeID)
+		return n != nil && accepts(n, v.job, g, v.view.ClusterVersion()) && client.Refusal(n) == "" && feasible.MissingCores(g, n) == "" && feasible.MissingPorts(g, n) == ""
+	}
 	for _, a := range allocs {
-		vacated := a.DesiredDescription == cluster.DescNewerVersion || !a.ServerTerminal() && !differs(v, g, a)
+		vacated := a.DesiredDescription == cluster.DescNewerVersion && takes(a) || !a.ServerTerminal() && !differs(v, g, a)
 		if a.Terminal() && vacated && a.NextAllocation == "" && !taken[a.NodeID] && v.view.Node(a.NodeID).Ready() {
 			taken[a.NodeID] = true
 			n++
@@ -170,7 +184,9 @@ func (r *rollout) take(v jobView, a *cluster.Allocation) {
 // first, and returns the kept ones and the stopped ones to replace. surplus is how many more the group has than its
 // count: they share slots with others.
 func replaceOutdated(p *planner, g *cluster.TaskGroup, allocs, kept []*cluster.Allocation, surplus int) (left, replaced []*cluster.Allocation) {
-	outdates := func(a *cluster.Allocation) bool { return isOutdated(p.jobView, g, a) }
+	outdates := func(a *cluster.Allocation) bool {
+		return isOutdated(p.jobView, g, a) && !isStranded(p.jobView, p.demands(g), a)
+	}
 	if !slices.ContainsFunc(kept, outdates) {
 		return kept, nil
 	}
@@ -270,6 +286,7 @@ func Rollouts(v View, k cluster.JobKey) (all []cluster.GroupRollout) {
 	if !hasOutdated(job, k) {
 		return nil
 	}
+	demands := feasible.Of(job.job)
 	for _, g := range job.job.TaskGroups {
 		var allocs []*cluster.Allocation
 		for a := range v.UnconcludedAllocs(k) {
@@ -280,7 +297,7 @@ func Rollouts(v View, k cluster.JobKey) (all []cluster.GroupRollout) {
 		r, one := rolloutOf(job, g, allocs, nil), cluster.GroupRollout{Group: g.Name}
 		var next *cluster.Allocation
 		for _, a := range allocs {
-			if a.Leaving() || a.ClientTerminal() || !isOutdated(job, g, a) {
+			if a.Leaving() || a.ClientTerminal() || !isOutdated(job, g, a) || isStranded(job, demands.Group(g), a) {
 				continue
 			}
 			one.Outdated++

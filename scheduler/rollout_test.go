@@ -374,6 +374,82 @@ func TestRollout_ofASystemJobLeavesADrainingNode(t *testing.T) {
 	must.Eq(t, n1, pick(c.wanted(job), func(a *cluster.Allocation) bool { return a.Job.Version == 0 })[0].NodeID)
 }
 
+// A system job keeps what runs on a node that lacks what a new version demands, until it has that. Bug: the rollout
+// stopped it, and waited for a replacement there for ever.
+func TestRollout_ofASystemJobOnNodesThatLackSomething(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*cluster.Job){
+		"cores":  func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Cores = 1 },
+		"driver": withDriver,
+		"ports":  func(j *cluster.Job) { j.TaskGroups[0].Ports = []cluster.PortRequest{{Label: "p"}} },
+		"device": func(j *cluster.Job) {
+			j.TaskGroups[0].Tasks[0].Devices = []cluster.DeviceRequest{{Name: "nvidia/gpu", Count: 1}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCell(t)
+			able := func(n *cluster.Node) {
+				n.Resources.CPU, n.Resources.GPU, n.Cores = 5000, 0, cluster.Cores{0, 1}
+				n.Network = &cluster.NodeNetwork{IP: "10.0.0.1", MinDynamicPort: 100, MaxDynamicPort: 110}
+				n.Devices = []*cluster.DeviceGroup{{Kind: cluster.DeviceKind{Vendor: "nvidia", Type: "gpu", Name: "A100"}, Devices: []cluster.Device{{ID: "a", Healthy: true}, {ID: "b", Healthy: true}}}}
+			}
+			withoutDriver := func(n *cluster.Node) {
+				n.ReportsDrivers = true
+				n.Drivers = map[string]*cluster.DriverInfo{"mock": {Detected: true, Healthy: true}}
+			}
+			c.node("n1", withoutDriver)
+			c.node("n2", withoutDriver)
+			c.node("n3", able)
+			c.node("n4", able)
+			job := c.job("log", cluster.JobSystem, 1, func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Driver = "mock" })
+			c.run()
+			newVersion(c, job, edit)
+			c.run()
+			present, others, healthy := countVersions(c, job)
+			must.Eq(t, []int{2, 2, 4}, []int{present, others, healthy})
+			must.SliceEmpty(t, scheduler.Rollouts(c.view().WorkView(), job), must.Sprint("it is at its end"))
+
+			c.node("n2", able)
+			c.run()
+			present, others, healthy = countVersions(c, job)
+			must.Eq(t, []int{3, 1, 4}, []int{present, others, healthy})
+		})
+	}
+}
+
+// A node that is not for the present version takes nothing of the pace. Bug: a rollout to a version before it had
+// stopped what ran there, and the later one waited for a replacement for ever.
+func TestRollout_ofASystemJobThatLeavesAFullNode(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*cluster.Job){
+		"class": func(j *cluster.Job) { j.TaskGroups[0].NodeClasses = []string{"large"} },
+		"cores": func(j *cluster.Job) { j.TaskGroups[0].Tasks[0].Cores = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCell(t)
+			large := func(n *cluster.Node) { n.NodeClass, n.Cores, n.Resources.CPU = "large", cluster.Cores{0, 1}, 5000 }
+			c.node("n1", large)
+			c.node("n2", large)
+			c.node("n3", func(n *cluster.Node) { n.Resources.CPU = 100 })
+			job := c.job("log", cluster.JobSystem, 1)
+			c.run()
+			last := pick(c.wanted(job), on("n3"))[0]
+			sick := c.statusReport(last, cluster.ClientRunning)
+			*sick.Healthy = false
+			c.report(sick)
+			newVersion(c, job)
+			c.settle()
+			must.Eq(t, cluster.DescNewerVersion, c.alloc(last.ID).DesiredDescription)
+			newVersion(c, job, edit)
+			c.run()
+			present, others, healthy := countVersions(c, job)
+			must.Eq(t, []int{2, 0, 2}, []int{present, others, healthy})
+		})
+	}
+}
+
 // A deadline stops batch work for good, but for work that a newer version of its job has replaced. Bug: no
 // evaluation placed the new work.
 func TestRollout_ofBatchWorkAtADeadline(t *testing.T) {
