@@ -15,7 +15,8 @@
 //
 // When the effects of all faults have ended and nothing happens:
 //
-//   - No outdated allocation runs, if the group permits its replacement.
+//   - No outdated allocation runs, if the group permits its replacement. One of a system job may stay on
+//     a node that takes no other, or that lacks what the group requests.
 //
 // Batch and sysbatch jobs have no health, and an update block of zero permits everything.
 package rolled

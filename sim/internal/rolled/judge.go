@@ -94,7 +94,7 @@ func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 				}
 				may := g.most() == 0 || g.sick == nil && waiting < g.most() &&
 					(!healthy || onEveryNode(job) || g.healthy > spec.Count-g.most())
-				if may && opinion.Reachable(s.Node(a.NodeID)) && (!onEveryNode(job) || takes(s.Node(a.NodeID))) {
+				if may && opinion.Reachable(s.Node(a.NodeID)) && (!onEveryNode(job) || takes(s.Node(a.NodeID)) && !mayLack(s.Node(a.NodeID), spec)) {
 					j.report(now, s.Index(), LeftOutdated, a, "its job has other tasks")
 				}
 			}
@@ -105,6 +105,20 @@ func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 // takes reports whether a node takes allocations. A system job keeps what runs on another one.
 func takes(n *cluster.Node) bool {
 	return n != nil && n.Status == "ready" && n.SchedulingEligibility == "eligible" && n.Drain == nil
+}
+
+// mayLack reports whether a node lacks cores or ports that a group requests. A system job keeps what runs there. The
+// judge does not read which devices a node has: a node may lack them.
+func mayLack(n *cluster.Node, g *cluster.TaskGroup) bool {
+	cores, ports := 0, len(g.Ports)
+	for _, t := range g.Tasks {
+		cores += t.Cores
+		ports += len(t.Ports)
+		if len(t.Devices) > 0 {
+			return true
+		}
+	}
+	return cores > len(n.Cores) || ports > 0 && n.Network == nil
 }
 
 // open reports whether the job has an open evaluation: a plan may come, or it waits for room.

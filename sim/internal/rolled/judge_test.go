@@ -209,6 +209,15 @@ func TestJudge(t *testing.T) {
 			h.Report(cluster.ClientRunning, "later0")
 			h.replace(1)
 		}, nil},
+		"a system job, and nothing replaces the rest": {cluster.JobSystem, 1, func(h *history) {
+			h.edit()
+			h.still()
+		}, []invariant.Check{rolled.LeftOutdated, rolled.LeftOutdated, rolled.LeftOutdated}},
+		"a system job, and no node has the cores": {cluster.JobSystem, 1, func(h *history) {
+			h.job.TaskGroups[0].Tasks[0].Cores = 1
+			h.edit()
+			h.still()
+		}, nil},
 		"batch work": {cluster.JobBatch, 1, func(h *history) {
 			h.edit()
 			h.replace(0, 1, 2)
