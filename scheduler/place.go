@@ -33,6 +33,8 @@ type placer struct {
 // candidate is one node as a place for the group.
 type candidate struct {
 	*room
+	// at is the place of the room among those of the turn, which are ordered by node id.
+	at int
 	// same counts the allocations of the group on the node. left is [placer.left].
 	same int
 	left int64
@@ -58,7 +60,7 @@ func newPlacer(w *world, j *cluster.Job, g *cluster.TaskGroup, demands *feasible
 	}
 	for i := range rooms {
 		if r := &rooms[i]; !taken[r.node.ID] && r.fits(p.need) && accepts(r.node, j, g, version) && demands.Refusal(r.node) == "" && p.assign(r.node) && w.hasFree(g, r.node) {
-			p.heap = append(p.heap, candidate{room: r, left: p.left(r)})
+			p.heap = append(p.heap, candidate{room: r, at: i, left: p.left(r)})
 		}
 	}
 	for id, n := range same { //lint:order each candidate by itself; most nodes have none of the group
@@ -231,7 +233,7 @@ func (h candidates) Less(i, j int) bool {
 	case a.left != b.left:
 		return a.left < b.left
 	}
-	return a.node.ID < b.node.ID
+	return a.at < b.at
 }
 
 func (h candidates) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
