@@ -171,7 +171,8 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	return p, err
 }
 
-// maxInFlight is how many plans the scheduler of a play makes from one state. The log of a play applies them at once.
+// maxInFlight is how many plans the scheduler of a play makes from one state. A scheduler reads all nodes for each state,
+// and the log of a play applies the plans at once, so a play makes many from one state.
 const maxInFlight = 256
 
 // reference makes the scheduler of the servers.

@@ -26,9 +26,10 @@ type times struct {
 	unit time.Duration
 }
 
-// unitOf returns the unit of the times of a play in which this many allocations are on the nodes of the question. Each
-// time at which something happens costs a step of each part of a play. With many allocations something would happen at each
-// millisecond, and their rounded times differ from the exact ones as often in one direction as in the other.
+// unitOf returns the unit of the times of a play, for the number of allocations on the nodes of the question. Each part of
+// a play makes a step at each time at which something happens. With many allocations and exact times something happens at
+// each millisecond. With rounded times a play takes half as long, and its end hardly changes: some times become shorter
+// and others longer.
 func unitOf(allocs int) time.Duration {
 	if allocs < manyAllocs {
 		return 0

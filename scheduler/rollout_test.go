@@ -418,8 +418,8 @@ func TestRollout_ofASystemJobOnNodesThatLackSomething(t *testing.T) {
 	}
 }
 
-// A node that is not for the present version takes nothing of the pace. Bug: a rollout to a version before it had
-// stopped what ran there, and the later one waited for a replacement for ever.
+// A node that the present version excludes does not count for max_parallel. Bug: an earlier rollout had stopped the
+// allocation there, and the later rollout waited for a replacement for ever.
 func TestRollout_ofASystemJobThatLeavesAFullNode(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*cluster.Job){

@@ -38,7 +38,8 @@ func newRawExec(t *testing.T, script string, change ...func(*cluster.TaskGroup))
 	command, err := json.Marshal(map[string]any{"command": "/bin/sh", "args": []string{"-c", script}})
 	must.NoError(t, err)
 	task := a.Job.TaskGroups[0].Tasks[0]
-	task.Driver, task.Config, task.Env = "raw_exec", command, map[string]string{"COLOR": "red"}
+	ready := filepath.Join(t.TempDir(), "ready")
+	task.Driver, task.Config, task.Env = "raw_exec", command, map[string]string{"COLOR": "red", "READY": ready}
 	for _, c := range change {
 		c(a.Job.TaskGroups[0])
 	}
@@ -55,6 +56,12 @@ func newRawExec(t *testing.T, script string, change ...func(*cluster.TaskGroup))
 	must.NoError(t, err)
 	must.SliceLen(t, 1, tasks)
 	must.True(t, tasks[0].Running)
+	if strings.Contains(script, "$READY") { // the task runs before it has set its traps
+		w.eventually("the task is ready", func() bool {
+			_, err := os.Stat(ready)
+			return err == nil
+		})
+	}
 	return w, o, tasks[0]
 }
 

@@ -109,7 +109,7 @@ func (w *world) watchdogOptions(contact, after time.Duration) watchdog.Options {
 // returns it, does not restart the task, and removes the note at the end.
 func TestNode_afterTheWatchdog(t *testing.T) {
 	t.Parallel()
-	w, _, _ := newRawExec(t, "trap 'exit 7' TERM; while :; do sleep 600 & wait; done", mayStop(time.Hour))
+	w, _, _ := newRawExec(t, "trap 'exit 7' TERM; : >$READY; while :; do sleep 600 & wait; done", mayStop(time.Hour))
 	w.stop()
 	group, err := w.node.shell.tasks.group(w.id, "t")
 	must.NoError(t, err)

@@ -22,7 +22,7 @@ import (
 )
 
 // deaf is a task that ignores the signals of a stop.
-const deaf = "trap '' INT TERM; while :; do sleep 600 & wait; done"
+const deaf = "trap '' INT TERM; : >$READY; while :; do sleep 600 & wait; done"
 
 // newOwned is newRawExec for a machine whose control groups have owners. It also returns the task's group.
 func newOwned(t *testing.T, script string) (*world, *cgroup.Group) {
@@ -113,7 +113,7 @@ func TestNode_controlGroupWithoutARecord(t *testing.T) {
 func TestNode_controlGroupWithoutARecord_grace(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(t.TempDir(), "interrupted")
-	w, group := newOwned(t, "trap 'echo >>"+mark+"; sleep 2; echo end >>"+mark+"; exit 0' INT; while :; do sleep 600 & wait; done")
+	w, group := newOwned(t, "trap 'echo >>"+mark+"; sleep 2; echo end >>"+mark+"; exit 0' INT; : >$READY; while :; do sleep 600 & wait; done")
 	w.stop()
 	w.lose()
 	w.begin()

@@ -367,7 +367,10 @@ func (s *site) running(job string, count int) (all []*api.AllocationListStub) {
 				all = append(all, a)
 			}
 		}
-		return len(all) == count && !slices.ContainsFunc(all, func(a *api.AllocationListStub) bool { return len(s.noted(a.ID, "obeys", "start")) == 0 })
+		return len(all) == count && !slices.ContainsFunc(all, func(a *api.AllocationListStub) bool {
+			_, both := a.TaskStates["deaf"]
+			return len(s.noted(a.ID, "obeys", "start")) == 0 || both && len(s.noted(a.ID, "deaf", "start")) == 0
+		})
 	})
 	return all
 }

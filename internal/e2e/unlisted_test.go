@@ -34,20 +34,21 @@ func startUnlisted(t *testing.T) *unlistedSite {
 	return s
 }
 
-// runs registers a job, and waits until its allocation runs.
+// runs registers a job, and waits until its allocation runs and ignores signals.
 func (s *unlistedSite) runs(job string) (alloc string) {
 	s.t.Helper()
 	kind, cpu, memory, timeout := "service", 100, 64, 20*time.Minute
 	task := api.NewTask("deaf", "raw_exec").Require(&api.Resources{CPU: &cpu, MemoryMB: &memory})
 	task.KillTimeout = &timeout
-	task.Config = s.script(`trap '' TERM INT; while [ ! -e %[1]s/$NOMAD_ALLOC_ID.ends ]; do sleep 0.05; done`)
+	task.Config = s.script(`trap '' TERM INT; : >%[1]s/$NOMAD_ALLOC_ID.traps; while [ ! -e %[1]s/$NOMAD_ALLOC_ID.ends ]; do sleep 0.05; done`)
 	_, _, err := s.api.Jobs().Register((&api.Job{ID: &job, Name: &job, Type: &kind, Datacenters: []string{"dc1"}}).AddTaskGroup(api.NewTaskGroup("g", 1).AddTask(task)), nil)
 	must.NoError(s.t, err)
 	s.await("the allocation of "+job, func() bool {
 		for _, a := range s.allocs(job) {
 			alloc = a.ID
 		}
-		return s.knownToRun(job) && s.copies(alloc, "deaf") == 1
+		_, err := os.Stat(filepath.Join(s.journal, alloc+".traps"))
+		return err == nil && s.knownToRun(job) && s.copies(alloc, "deaf") == 1
 	})
 	return alloc
 }

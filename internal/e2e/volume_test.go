@@ -18,7 +18,7 @@ import (
 )
 
 // The task counts its starts and stops in a file of its volume.
-const counts = `v="$NOMAD_TASK_DIR/data"; echo start >>"$v/starts"; trap 'sleep 1; echo stop >>"$v/starts"; exit 0' TERM; while :; do sleep 600 & wait; done`
+const counts = `v="$NOMAD_TASK_DIR/data"; trap 'sleep 1; echo stop >>"$v/starts"; exit 0' TERM; echo start >>"$v/starts"; while :; do sleep 600 & wait; done`
 
 // volumeSite is a site of one node, with a storage plugin and a service of one task that uses a volume.
 type volumeSite struct {

@@ -59,8 +59,8 @@ func (a *alloc) deciding() (all []check) {
 type results struct {
 	// passes and fails count the last ones.
 	passes, fails int
-	// since is from when on the check has passed, or zero. before is the same for the time until failedAt, when it last
-	// ceased to pass.
+	// since is from when on the check has passed, or zero. At failedAt it failed for the last time; before is from when on
+	// it had passed until then.
 	since, before, failedAt time.Time
 	// failed counts the last failures after the grace of check_restart. overdue are those of them that come after the grace
 	// from the record that states that the tasks run.
@@ -148,8 +148,8 @@ func (j *tasks) mayRestart(a *alloc, task *cluster.Task, p *scripted.Process) bo
 		slices.ContainsFunc(all, func(c check) bool { return a.results[c.Name].restarts })
 }
 
-// early returns a check that had not passed for the least time at the verdict true of a record, and since when it had
-// passed. The result of a run may come after the verdict, and before its record. So a failure at the time of the verdict
+// early returns a check that had not passed for the least time when the allocation of a record became healthy, and from
+// when on it had passed. The result of a run may come after the verdict, and before its record. So a failure at the time of the verdict
 // does not count. A record that was saved late is not judged: many results may be newer.
 func (v verdicts) early(a *alloc, r *client.Record, least time.Duration) (name string, since time.Time) {
 	for _, c := range a.deciding() {
