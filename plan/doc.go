@@ -15,6 +15,8 @@
 // median, a range, and what other questions add: a deadline that takes nothing, and the allocations that would
 // move twice.
 //
+// A play of 500 allocations or more rounds the times of the clients to half a second, so that it makes fewer steps.
+//
 // # Promises
 //
 //	F1  same code  A plan is made by the code that drains.
@@ -25,8 +27,6 @@
 //	               nodedrain sim plans measures it.
 //
 // # What a play does not do
-//
-// A play of 500 allocations or more rounds the times of the clients to half a second, which makes it twice as fast.
 //
 // A play changes no store but its copy, which shares all rows with the original. It starts no goroutine, reads
 // no clock, and ends with the context of its caller, or at the bounds of [Settings]. Nodes do not go down,

@@ -39,8 +39,8 @@ type room struct {
 	slots     int
 }
 
-// arrays are used again by the next turn. With a thousand nodes they were a third of the memory that a scheduler
-// allocates.
+// arrays are used again by the next turn. In a play of a plan with a thousand nodes they were a third of the memory that
+// the play allocated.
 type arrays struct {
 	// rooms are the ready nodes by id.
 	rooms []room

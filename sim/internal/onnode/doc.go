@@ -42,7 +42,8 @@
 //   - A client stops an allocation that has run for the max_run_duration of its group. The time counts from the first start
 //     of a task in this boot for which the client surely has the answer of the driver. Its tasks end within the stop time
 //     and ten seconds, or five minutes after trouble. Then it is not reported as complete.
-//   - SIGKILL follows the kill signal after the kill timeout, and at most a second later. The upper
+//   - SIGKILL follows the kill signal after the kill timeout, and at most a second later, or at most six seconds for a
+//     contained task, which only its driver can kill. The upper
 //     limit holds while the same client runs, or while its watchdog does, unless the kernel refuses. A watchdog may kill earlier
 //     a task that should have ended before.
 //   - SIGKILL without a kill signal is only for a task that the client cannot keep: a record states
