@@ -233,16 +233,18 @@ func (j *judging) quietClaims() {
 // mounted are the machines with their mounts.
 func (j *judging) mounted() (machines []claimed.Machine) {
 	for _, m := range j.world.Machines() {
-		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts(), Runs: running(m)})
+		machines = append(machines, claimed.Machine{Node: m.ID(), Mounts: m.Storage().Mounts(), Runs: j.running(m)})
 	}
 	return machines
 }
 
-// running are the allocations with a task that has processes, except processes that cannot die.
-func running(n *machine.Node) map[cluster.AllocID]bool {
-	all := map[cluster.AllocID]bool{}
+// running are the allocations with a task that has processes, except processes that cannot die. A watchdog does not
+// reach a container, so a container may run without a client.
+func (j *judging) running(n *machine.Node) map[cluster.AllocID]bool {
+	all, judge := map[cluster.AllocID]bool{}, j.player.nodes.by[n.ID()]
 	for p := range n.Machine().EachLiving() {
-		if alloc, _ := machine.SplitCgroup(p.Cgroup); p.Kind == scripted.TaskProcess && !p.Stuck {
+		excused := p.Stuck || p.Contained && judge.Excused(n, p)
+		if alloc, _ := machine.SplitCgroup(p.Cgroup); p.Kind == scripted.TaskProcess && !excused {
 			all[alloc] = true
 		}
 	}
