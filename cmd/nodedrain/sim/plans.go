@@ -70,6 +70,10 @@ func (c *plansCommand) run() error {
 		return fmt.Errorf("-worlds is %d and must be above 0", c.worlds)
 	case c.drains <= 0:
 		return fmt.Errorf("-drains is %d and must be above 0", c.drains)
+	case c.dir != "" && c.worlds != defaultWorlds:
+		return errors.New("use -worlds or -cluster, not both; -drains is the number of drains in a cluster")
+	case c.dir == "" && c.drains != defaultDrains:
+		return errors.New("-drains needs -cluster; -worlds is the number of worlds")
 	case c.first == 0:
 		return errSeedZero
 	case uint64(c.worlds-1) > math.MaxUint64-c.first:

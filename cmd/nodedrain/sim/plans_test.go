@@ -31,6 +31,8 @@ func TestSimPlans_refuses(t *testing.T) {
 		"-worlds 0":                            "-worlds is 0 and must be above 0",
 		"-cluster testdata/openb -drains 0":    "-drains is 0 and must be above 0",
 		"-cluster testdata/nowhere":            "no such file or directory",
+		"-cluster testdata/openb -worlds 3":    "use -worlds or -cluster, not both",
+		"-drains 3":                            "-drains needs -cluster",
 		"-seed 0":                              "-seed is 0 and must be above 0",
 		"-slower 0":                            "-slower is 0 and must be above 0, and at most 100",
 		"-worlds 2 -seed 18446744073709551615": "there are no seeds after 18446744073709551615",
