@@ -26,8 +26,8 @@ func figurePlans(b *testing.B) {
 		layout layout
 	}{{"jobs-on-neighbours", dealt}, {"jobs-anywhere", 0}} {
 		b.Run(fmt.Sprintf("first/%s/%s", few, l.name), func(b *testing.B) { newPlayWorld(b, few, 1, l.layout).playOnce(b, time.Second) })
-		b.Run(fmt.Sprintf("all/%s/%s", few, l.name), func(b *testing.B) { newPlayWorld(b, few, 1, l.layout).playAll(b, 20*time.Second) })
-		b.Run(fmt.Sprintf("many/%s/%s", many, l.name), func(b *testing.B) { newPlayWorld(b, many, 10, l.layout).playOnce(b, time.Minute) })
+		b.Run(fmt.Sprintf("all/%s/%s", few, l.name), func(b *testing.B) { newPlayWorld(b, few, 1, l.layout).playAll(b, 50*time.Second) })
+		b.Run(fmt.Sprintf("many/%s/%s", many, l.name), func(b *testing.B) { newPlayWorld(b, many, 10, l.layout).playOnce(b, 100*time.Second) })
 	}
 }
 
