@@ -15,10 +15,10 @@ import (
 func TestCopy_sharesNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("node", func(t *testing.T) {
-		checkCopy(t, (*cluster.Node).Copy, ".Drain.VolumesLeft", ".Drain.Unconfirmed", ".Drain.DataNotCopied")
+		checkCopy(t, (*cluster.Node).Copy, ".Drain.Paused", ".Drain.VolumesLeft", ".Drain.Unconfirmed", ".Drain.DataNotCopied")
 	})
 	t.Run("drain", func(t *testing.T) {
-		checkCopy(t, (*cluster.Drain).Copy, ".VolumesLeft", ".Unconfirmed", ".DataNotCopied")
+		checkCopy(t, (*cluster.Drain).Copy, ".Paused", ".VolumesLeft", ".Unconfirmed", ".DataNotCopied")
 	})
 	t.Run("drain metadata", func(t *testing.T) { checkCopy(t, (*cluster.DrainMetadata).Copy) })
 	t.Run("job", func(t *testing.T) { checkCopy(t, (*cluster.Job).Copy) })

@@ -88,12 +88,15 @@ type Drain struct {
 	NodeID NodeID
 	// NodeName is the node's name when the drain was last written.
 	NodeName string
-	// Revision moves with every write to Strategy and with nothing else.
+	// Revision is the raft index of the last write to Strategy or Paused. Nothing else moves it.
 	Revision Revision
 	Strategy DrainStrategy
-	// UpdatedAt is the proposer's time of the write that made Revision: a forced
+	// UpdatedAt is the proposer's time of the last request that set Strategy: a forced
 	// drain is forced from then on.
 	UpdatedAt time.Time
+	// Paused is the pause of this drain, or nil. A pause of all drains may hold it too: see [Drain.PausedSince].
+	// Below [VersionOfPauses] it is nil.
+	Paused *DrainPause `codec:",omitempty"`
 	// Keys are the idempotency keys of the requests that made or changed this drain, oldest
 	// first, at most [MaxDrainKeys].
 	Keys []string
@@ -220,7 +223,7 @@ const (
 	MaxDrainRecords = 10_000
 )
 
-// Copy returns a copy that shares only VolumesLeft, Unconfirmed and DataNotCopied with d: these are never
+// Copy returns a copy that shares only Paused, VolumesLeft, Unconfirmed and DataNotCopied with d: these are never
 // written to.
 func (d *Drain) Copy() *Drain {
 	if d == nil {

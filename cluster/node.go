@@ -225,6 +225,8 @@ const (
 	EventHeartbeatReregister   = "Node reregistered by heartbeat"
 	EventDrainSet              = "Node drain strategy set"
 	EventDrainUpdated          = "Node drain strategy updated"
+	EventDrainPaused           = "Node drain paused"
+	EventDrainResumed          = "Node drain resumed"
 	EventDrainDisabled         = "Node drain disabled"
 	EventDrainComplete         = "Node drain complete"
 	EventNodeEligible          = "Node marked as eligible for scheduling"

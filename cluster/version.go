@@ -32,7 +32,7 @@ import (
 //	   groups, tasks and allocations, and the networks of nodes. When an allocation ended by itself,
 //	   and the policy by which it is replaced. The most memory of a task,
 //	   cores of its own, and how long an allocation may run. How long the allocations of a group take
-//	   to run, to become healthy and to stop
+//	   to run, to become healthy and to stop. Pauses of drains
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -95,6 +95,9 @@ const VersionOfJournals Version = 9
 // VersionOfLearnedTimes is the first cluster version in which the state learns how long the allocations of a
 // group take.
 const VersionOfLearnedTimes Version = 9
+
+// VersionOfPauses is the first cluster version in which drains can be paused.
+const VersionOfPauses Version = 9
 
 // VersionOfLimits is the first cluster version with memory_max, with cores that a task has for itself,
 // and with max_run_duration.

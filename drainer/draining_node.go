@@ -19,9 +19,9 @@ type drainingNode struct {
 	marks      []rules.Mark
 	completion *rules.Completion
 	// planned means that the node was planned since its drain was last set. The plans of its groups
-	// depend on passed, pluginsTurn and serving, which are facts of that plan.
-	planned, passed, pluginsTurn bool
-	serving                      []cluster.PluginID
+	// depend on passed, paused, pluginsTurn and serving, which are facts of that plan.
+	planned, passed, paused, pluginsTurn bool
+	serving                              []cluster.PluginID
 	// watched is the deadline that the notifier watches, or zero if it watches none or has
 	// announced it.
 	watched time.Time
@@ -176,8 +176,8 @@ func (d *drainingNodes) plan(reading Reading) (planned []cluster.NodeID) {
 
 func (d *drainingNodes) planNode(s *rules.Planner, node *cluster.Node, n *drainingNode, reading Reading) {
 	plan := s.PlanNode(node)
-	if !n.planned || n.passed != plan.Passed || n.pluginsTurn != plan.PluginsTurn || !slices.Equal(n.serving, plan.Serving) {
-		n.planned, n.passed, n.pluginsTurn, n.serving = true, plan.Passed, plan.PluginsTurn, plan.Serving
+	if !n.planned || n.passed != plan.Passed || n.paused != plan.Paused || n.pluginsTurn != plan.PluginsTurn || !slices.Equal(n.serving, plan.Serving) {
+		n.planned, n.passed, n.paused, n.pluginsTurn, n.serving = true, plan.Passed, plan.Paused, plan.PluginsTurn, plan.Serving
 		d.jobs.RegisterJobs(groupsOn(reading.View, n.id))
 	}
 	again := n.retries.keep(plan.Marks, reading.Now, d.logger)
@@ -189,18 +189,18 @@ func (d *drainingNodes) planNode(s *rules.Planner, node *cluster.Node, n *draini
 		}
 	}
 	d.agenda.At(n.id, earliest(plan.WakeAt, again))
-	d.watchDeadline(n, &node.Drain.Strategy, plan.Passed)
+	d.watchDeadline(n, &node.Drain.Strategy, plan.Passed || plan.Paused)
 	if d.awaitJobs(n, plan.WaitsFor) {
 		// The view may be older than the follow. The next step reads it again.
 		d.agenda.At(n.id, reading.Now)
 	}
 }
 
-// watchDeadline passes a future deadline to the notifier. A deadline that has passed, and a forced
-// drain, need no timer: the plan has considered them.
-func (d *drainingNodes) watchDeadline(n *drainingNode, s *cluster.DrainStrategy, passed bool) {
+// watchDeadline passes a future deadline to the notifier. A deadline that has passed, a forced drain and a paused
+// drain need no timer: the plan has considered them, and the end of a pause is a write.
+func (d *drainingNodes) watchDeadline(n *drainingNode, s *cluster.DrainStrategy, untimed bool) {
 	var deadline time.Time
-	if s.Finite() && !passed {
+	if s.Finite() && !untimed {
 		deadline = s.ForceDeadline
 	}
 	switch {

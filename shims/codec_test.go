@@ -58,6 +58,7 @@ func TestCodec_EmptyMessagesSurviveOrAreIncomplete(t *testing.T) {
 
 		"VolumeRegister": "encoding VolumeRegister: volume is missing",
 
+		"PauseDrains":         "encoding PauseDrains: the time of a pause is missing",
 		"RaiseClusterVersion": "encoding RaiseClusterVersion: a raise to cluster version 0",
 	}
 	for _, m := range emptyMessages() {

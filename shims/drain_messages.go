@@ -1,6 +1,8 @@
 package shims
 
 import (
+	"errors"
+
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
@@ -47,3 +49,30 @@ func (m *NodesDrainComplete) apply(txn *statestore.Txn) Response {
 	statestore.NoteRefusals(txn, refused, m.At)
 	return CompletionsApplied{Ended: ended, Refused: refused}
 }
+
+// PauseDrains pauses or resumes one drain, or all.
+type PauseDrains struct{ cluster.DrainPauseUpdate }
+
+func (*PauseDrains) Type() MessageType          { return PauseDrainsType }
+func (*PauseDrains) responds(DrainPauseApplied) {}
+func (*PauseDrains) needs() cluster.Version     { return cluster.VersionOfPauses }
+
+func (m *PauseDrains) check() error {
+	if m.At.IsZero() {
+		return errors.New("the time of a pause is missing")
+	}
+	return nil
+}
+
+func (m *PauseDrains) apply(txn *statestore.Txn) Response {
+	result, err := statestore.PauseDrains(txn, m.DrainPauseUpdate)
+	if err != nil {
+		return Refused{Err: err}
+	}
+	return DrainPauseApplied{result}
+}
+
+// DrainPauseApplied answers [PauseDrains].
+type DrainPauseApplied struct{ cluster.DrainPauseResult }
+
+func (DrainPauseApplied) response() {}

@@ -63,7 +63,7 @@ func emptyMessages() []shims.Message {
 		new(shims.NodeRegister), new(shims.NodeDeregister), new(shims.NodeUpdateStatus), new(shims.NodeUpdateEligibility),
 		new(shims.NodeUpdateDrain), new(shims.JobRegister), new(shims.JobDeregister), new(shims.EvalUpdate),
 		new(shims.AllocClientUpdate), new(shims.ApplyPlan), new(shims.AllocUpdateDesiredTransition), new(shims.NodesDrainComplete),
-		new(shims.RaiseClusterVersion), new(shims.Collect), new(shims.AllocStop), new(shims.ConfirmStops), new(shims.ConfirmDrain), new(shims.NodeAppendEvent),
+		new(shims.RaiseClusterVersion), new(shims.Collect), new(shims.AllocStop), new(shims.ConfirmStops), new(shims.ConfirmDrain), new(shims.PauseDrains), new(shims.NodeAppendEvent),
 		new(shims.VolumeRegister), new(shims.VolumeDeregister), new(shims.VolumeDetach), new(shims.ClaimUpdate),
 	}
 }

@@ -33,6 +33,8 @@ const (
 	// ConfirmStopsType and ConfirmDrainType do not exist in Nomad.
 	ConfirmStopsType MessageType = 103
 	ConfirmDrainType MessageType = 104
+	// PauseDrainsType does not exist in Nomad.
+	PauseDrainsType MessageType = 105
 	// NodeAppendEventType does not exist in Nomad.
 	NodeAppendEventType MessageType = 106
 	// The types of volumes do not exist in Nomad.
@@ -63,8 +65,8 @@ func (t MessageType) String() string {
 // [NodeRegister], [NodeDeregister], [NodeUpdateStatus], [NodeUpdateEligibility], [NodeUpdateDrain],
 // [JobRegister], [JobDeregister], [EvalUpdate], [AllocClientUpdate], [ApplyPlan],
 // [AllocUpdateDesiredTransition], [NodesDrainComplete], [RaiseClusterVersion], [Collect],
-// [AllocStop], [ConfirmStops], [ConfirmDrain], [NodeAppendEvent], [VolumeRegister],
-// [VolumeDeregister], [VolumeDetach] and [ClaimUpdate], each as a pointer.
+// [AllocStop], [ConfirmStops], [ConfirmDrain], [PauseDrains], [NodeAppendEvent],
+// [VolumeRegister], [VolumeDeregister], [VolumeDetach] and [ClaimUpdate], each as a pointer.
 //
 // A message carries every time and id that its effect needs, because the FSM reads neither
 // a clock nor randomness. Most messages can carry evaluations, so that change and evaluations
@@ -124,6 +126,8 @@ func newMessage(t MessageType) Message {
 		return new(ConfirmStops)
 	case ConfirmDrainType:
 		return new(ConfirmDrain)
+	case PauseDrainsType:
+		return new(PauseDrains)
 	case NodeAppendEventType:
 		return new(NodeAppendEvent)
 	case VolumeRegisterType:

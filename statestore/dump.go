@@ -32,7 +32,7 @@ func Dump(w io.Writer, s *Snapshot) error {
 	for _, table := range tableNames() {
 		rows := iterate(s.tables, table, indexID, nil)
 		row := rows.Next()
-		if row == nil && slices.Contains([]string{TableVolumes, TableClaims, tableJournals, tableJournalGroups, tableTimes}, table) {
+		if row == nil && slices.Contains([]string{TableVolumes, TableClaims, tableJournals, tableJournalGroups, tableTimes, tablePause}, table) {
 			continue // older builds do not have the table, and dumps of different builds are compared
 		}
 		fmt.Fprintln(out, table)

@@ -21,6 +21,7 @@ var (
 type (
 	Usage      = usage
 	GroupTimes = groupTimes
+	Pause      = pauseRow
 	Health     = health
 	Mark       = markRow
 	Counters   = counters
@@ -64,6 +65,8 @@ func (s *Store) InsertRow(row any) {
 		t.rows.insert(tableJournals, r)
 	case *journal.Running:
 		t.rows.insert(tableJournalGroups, r)
+	case *pauseRow:
+		t.rows.insert(tablePause, r)
 	case *groupTimes:
 		t.rows.insert(tableTimes, r)
 	case *counters:

@@ -24,6 +24,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[journal.Journal](),
 		reflect.TypeFor[journal.Running](),
 		reflect.TypeFor[statestore.GroupTimes](),
+		reflect.TypeFor[statestore.Pause](),
 		reflect.TypeFor[statestore.Usage](),
 		reflect.TypeFor[statestore.Health](),
 		reflect.TypeFor[statestore.Mark](),

@@ -47,6 +47,8 @@ type journalWriter struct{ rows *rowWrites }
 type journals struct {
 	// at is the proposer's time of the entry, or zero if the entry has none.
 	at time.Time
+	// pausing means that the entry pauses or resumes drains, and adds its events itself.
+	pausing bool
 	// edited are the journals that change.
 	edited map[cluster.DrainID]*journal.Journal
 	// marked are the allocations that drains have marked, after the mark.
@@ -83,7 +85,7 @@ func (w journalWriter) journal(id cluster.DrainID) *journal.Journal {
 
 // node adds the requests of operators to the journal of a node's drain.
 func (w journalWriter) node(before, after *cluster.Node) {
-	if !after.Draining() || before.Draining() && before.Drain.Revision == after.Drain.Revision {
+	if w.rows.written.journals.pausing || !after.Draining() || before.Draining() && before.Drain.Revision == after.Drain.Revision {
 		return
 	}
 	d, kind := after.Drain, journal.Requested

@@ -43,10 +43,11 @@ const (
 	// kindVolume and kindClaim exist from cluster version 7 on.
 	kindVolume
 	kindClaim
-	// kindJournal, kindJournalGroup and kindTimes exist from cluster version 9 on.
+	// kindJournal and the kinds after it exist from cluster version 9 on.
 	kindJournal
 	kindJournalGroup
 	kindTimes
+	kindPause
 )
 
 // versionRef is the number of a job version, counted from one; zero is none.
@@ -141,6 +142,9 @@ func (p *persister) rows(s *Snapshot) {
 	}
 	for r := range scan[groupTimes](s.tables, tableTimes, indexID, nil) {
 		p.frame(kindTimes, r)
+	}
+	if all := s.DrainPause(); all != nil {
+		p.frame(kindPause, pauseRow{*all})
 	}
 }
 

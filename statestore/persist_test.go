@@ -215,7 +215,7 @@ func TestInconsistentStatesAreRefused(t *testing.T) {
 		"it is not a persisted state":                            []byte("something else altogether"),
 		fmt.Sprintf("it needs version %d", cluster.MaxVersion+1): frames(binary.AppendUvarint([]byte("nodedrain state\n"), uint64(cluster.MaxVersion)+1)).summed(),
 		"it has version 0":                                       frames(binary.AppendUvarint([]byte("nodedrain state\n"), 0)).summed(),
-		"there is no such kind":                                  stateBegin().row(14).summed(),
+		"there is no such kind":                                  stateBegin().row(15).summed(),
 		"it has no id":                                           stateBegin().row(3, 0x80).summed(),
 		`there is no counter "x"`:                                stateBegin().row(1, counter("x")...).summed(),
 		"is not above":                                           stateBegin().row(1, counter("jobs")...).row(1, counter("entry")...).summed(),

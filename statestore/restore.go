@@ -165,6 +165,9 @@ func (r *restorer) insert(k kind) error {
 	case kindTimes:
 		_, err := restoreRow(r, tableTimes, groupTimesID)
 		return err
+	case kindPause:
+		_, err := restoreRow(r, tablePause, pauseID)
+		return err
 	}
 	return errors.New("there is no such kind")
 }

@@ -35,6 +35,8 @@ const (
 	// tableTimes holds how long the allocations of groups took. It exists from cluster version 9 on. No other
 	// name begins with its letter: with that of the ledger, each entry would copy one more tree node.
 	tableTimes = "times"
+	// tablePause holds the pause of all drains. It exists from cluster version 9 on.
+	tablePause = "pause"
 )
 
 // The indexes. Each table has the index id, which is unique.
@@ -176,6 +178,7 @@ func schema() *memdb.DBSchema {
 		table(tableJournals, unique(indexID, journalID)),
 		table(tableJournalGroups, unique(indexID, runningGroupID), ordered(indexGroup, runningGroupByGroup)),
 		table(tableTimes, unique(indexID, groupTimesID)),
+		table(tablePause, unique(indexID, pauseID)),
 	} {
 		s.Tables[t.Name] = t
 	}

@@ -66,6 +66,10 @@ const (
 	Ended
 	// Confirmed: no allocation of the ended drain is unconfirmed any more.
 	Confirmed
+	// Paused: an operator paused the drain, or all drains.
+	Paused
+	// Resumed: the pause ended.
+	Resumed
 )
 
 // Event is one event of a drain. Fields that its kind does not name are zero.
@@ -182,7 +186,7 @@ func cut(s string) string {
 
 // String returns the kind as it travels in JSON.
 func (k Kind) String() string {
-	names := [...]string{"", "requested", "changed", "stage began", "stage ended", "deadline took", "refused", "ended", "confirmed"}
+	names := [...]string{"", "requested", "changed", "stage began", "stage ended", "deadline took", "refused", "ended", "confirmed", "paused", "resumed"}
 	if int(k) < len(names) && k > 0 {
 		return names[k]
 	}
@@ -226,6 +230,10 @@ func (e Event) Text() string {
 			return "the ends of all allocations are confirmed"
 		}
 		return by + " confirmed the drain"
+	case Paused:
+		return by + " paused the drain"
+	case Resumed:
+		return by + " resumed the drain"
 	}
 	return fmt.Sprintf("event of kind %d", e.Kind)
 }

@@ -34,7 +34,7 @@ func StartDrain(n *cluster.Node, u cluster.DrainUpdate, index uint64) (*cluster.
 }
 
 // UpdateDrain returns the next row of a node that drains, with the spec of the update. The drain
-// keeps its id, its marks and the time at which it started. Its revision moves.
+// keeps its id, its marks, its pause and the time at which it started. Its revision moves. An update by force ends the pause.
 func UpdateDrain(n *cluster.Node, u cluster.DrainUpdate, index uint64) *cluster.Node {
 	return setDrain(n, n.Drain.Copy(), cluster.EventDrainUpdated, u, index)
 }
@@ -45,6 +45,9 @@ func setDrain(n *cluster.Node, d *cluster.Drain, message string, u cluster.Drain
 	d.Strategy.ForceDeadline = time.Time{}
 	if u.Spec.Deadline > 0 {
 		d.Strategy.ForceDeadline = at.Add(u.Spec.Deadline)
+	}
+	if u.Spec.Deadline < 0 {
+		d.Paused = nil // a forced drain is not paused
 	}
 	d.Revision, d.UpdatedAt = cluster.Revision(index), at
 	d.NodeName = n.Name

@@ -133,7 +133,10 @@ func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.term.Marks[id].
 
 // Report reports the drain of a draining node of the view.
 func (e *Explainer) Report(n *cluster.Node) Report {
-	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.term.Stalled}}
+	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.term.Stalled, PausedSince: e.pausedSince(n)}}
+	if e.pauseOfAll.Holds(n.Drain) {
+		r.PauseOfAll = e.pauseOfAll
+	}
 	e.onNode = e.allocsOn(n)
 	awaited := slices.Collect(e.awaitedData(n))
 	r.Allocs = slices.Grow(r.Allocs, e.onNode.count()+len(awaited))
@@ -155,7 +158,7 @@ func (e *Explainer) Report(n *cluster.Node) Report {
 		r.Ignored += len(e.onNode[s].excluded)
 	}
 	r.Unconfirmed = countGivenUp(e.view, n)
-	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() {
+	if e.term.WriteTime != nil && n.Drain.Strategy.Finite() && r.PausedSince.IsZero() {
 		r.EndsBy = e.onNode.bound(n, e.term.boundedFrom(e.now), e.policy, e.term.WriteTime())
 	}
 	worst := 0
@@ -301,6 +304,8 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 			since = a.ModifyTime // the node is back, or does not report
 		}
 		r.set(could.hold, Since{At: since}, fmt.Sprintf("its node is %s, the allocation %s", n.Status, a.ClientStatus))
+	case could.hold == ReasonPaused:
+		r.set(could.hold, Since{At: latest(e.pausedSince(n), a.CreateTime)}, e.pauseText(n))
 	case could.hold == ReasonBatchRunning:
 		r.Due = n.Drain.Strategy.ForceDeadline
 		r.set(could.hold, Since{At: here}, fmt.Sprintf("%s work runs until it is done%s", a.JobType(), untilDeadline(", or", r.Due)))
@@ -327,6 +332,24 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 	default:
 		r.set(could.hold, Since{At: here}, could.hold.String())
 	}
+}
+
+// pauseText describes what pauses the drain of a node.
+func (e *Explainer) pauseText(n *cluster.Node) string {
+	by := func(p *cluster.DrainPause) string {
+		if p.By == "" {
+			return ""
+		}
+		return " by " + p.By
+	}
+	var parts []string
+	if n.Drain.Paused != nil {
+		parts = append(parts, "its drain is paused"+by(n.Drain.Paused))
+	}
+	if e.pauseOfAll.Holds(n.Drain) {
+		parts = append(parts, "all drains are paused"+by(e.pauseOfAll))
+	}
+	return strings.Join(parts, ", and ")
 }
 
 // untilDeadline ends a sentence with the deadline, if there is one.
@@ -476,6 +499,7 @@ func (r Reason) severity() int {
 	order := [...]Reason{
 		ReasonLeftByRequest, ReasonStopping, ReasonWaitingForData, ReasonHeldForVolumes, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
 		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
+		ReasonPaused,
 	}
 	return slices.Index(order[:], r)
 }

@@ -39,20 +39,20 @@ type ruling struct {
 func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 	stage := a.Stage()
 	switch {
-	case leavesWithNode(a, node, g.planner.now):
+	case g.planner.leavesWithNode(a, node):
 		return g.planner.judgeWithNode(a, node)
 	case !g.planner.leaves(a, node):
 		return ruling{hold: ReasonLeftByRequest}
 	case !canReport(a, node):
 		return ruling{hold: ReasonDisconnected}
-	case !g.exists && stage == cluster.StageConsumers:
+	case !g.exists && (stage == cluster.StageConsumers || a.JobType() == cluster.JobService && g.planner.turnHasCome(node, stage)):
 		return ruling{class: cluster.MarkGone}
+	case g.planner.paused(node):
+		return ruling{hold: ReasonPaused}
 	case a.JobType() != cluster.JobService:
 		return ruling{hold: ReasonBatchRunning}
 	case !g.planner.turnHasCome(node, stage):
 		return ruling{hold: ReasonWaitingForStage}
-	case !g.exists:
-		return ruling{class: cluster.MarkGone}
 	case a.Canary():
 		return ruling{class: cluster.MarkCanary}
 	}
@@ -79,16 +79,17 @@ func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
 // judgeWithNode judges an allocation that leaves with its whole stage, or because of the deadline
 // or force.
 func (s *Planner) judgeWithNode(a *cluster.Allocation, node *cluster.Node) ruling {
-	d := node.Drain
 	switch {
 	case !s.leaves(a, node):
 		return ruling{hold: ReasonLeftByRequest}
-	case a.Stage() == cluster.StageConsumers && d.Strategy.Forced():
+	case a.Stage() == cluster.StageConsumers && node.Drain.Strategy.Forced():
 		return ruling{class: cluster.MarkForced}
 	case a.Stage() == cluster.StageConsumers:
 		return ruling{class: cluster.MarkDeadline}
-	case !d.Strategy.Passed(s.now) && !canReport(a, node):
+	case !s.passed(node) && !canReport(a, node):
 		return ruling{hold: ReasonDisconnected}
+	case s.paused(node):
+		return ruling{hold: ReasonPaused}
 	case !s.turnHasCome(node, a.Stage()):
 		return ruling{hold: ReasonWaitingForStage}
 	}
@@ -98,9 +99,9 @@ func (s *Planner) judgeWithNode(a *cluster.Allocation, node *cluster.Node) rulin
 // leavesWithNode reports whether the allocation leaves with its whole stage, not at its group's
 // pace. System allocations and storage plugins do, except plugins of type service. After the
 // deadline all allocations do.
-func leavesWithNode(a *cluster.Allocation, n *cluster.Node, now time.Time) bool {
+func (s *Planner) leavesWithNode(a *cluster.Allocation, n *cluster.Node) bool {
 	switch {
-	case n.Drain.Strategy.Passed(now):
+	case s.passed(n):
 		return true
 	case a.Stage() == cluster.StagePlugins:
 		return a.JobType() != cluster.JobService

@@ -204,10 +204,10 @@ type NodePlan struct {
 	WakeAt time.Time
 	// WaitsFor are the jobs whose replacements the end of the drain waits for, or for whose data, in order.
 	WaitsFor []cluster.JobKey
-	// Passed means that the deadline has passed or that the drain is forced. PluginsTurn means that
-	// the stage of storage plugins has begun and is not over. The plans of the groups on the node
-	// depend on both.
-	Passed, PluginsTurn bool
+	// Passed means that the deadline has passed or that the drain is forced, and Paused that the drain is paused.
+	// PluginsTurn means that the stage of storage plugins has begun and is not over. The plans of the groups on the
+	// node depend on all of them.
+	Passed, Paused, PluginsTurn bool
 	// Serving are, in order, the storage plugins that serve allocations that the drain leaves. It
 	// is set with PluginsTurn. The plans of the groups on the node depend on it too.
 	Serving []cluster.PluginID
@@ -217,7 +217,7 @@ type NodePlan struct {
 // its drain may end.
 func (s *Planner) PlanNode(n *cluster.Node) NodePlan {
 	end := s.judgeEnd(n)
-	plan := NodePlan{WakeAt: end.waitEnds, WaitsFor: end.waitsFor, Passed: n.Drain.Strategy.Passed(s.now)}
+	plan := NodePlan{WakeAt: end.waitEnds, WaitsFor: end.waitsFor, Passed: s.passed(n), Paused: s.paused(n)}
 	if end.done {
 		plan.Completion = &Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
 	}
@@ -231,7 +231,7 @@ func (s *Planner) PlanNode(n *cluster.Node) NodePlan {
 		return plan // each leaves at its group's pace
 	}
 	for a := range s.view.NodeAllocs(n.ID, end.stage, false) {
-		if !leavesWithNode(a, n, s.now) {
+		if !s.leavesWithNode(a, n) {
 			continue
 		}
 		if class := s.judgeWithNode(a, n).class; class != cluster.MarkNone {

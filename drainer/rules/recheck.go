@@ -83,6 +83,9 @@ func (s *Planner) checkCompletion(c Completion) string {
 	if n.Drain.Revision != c.Revision {
 		return "the drain was changed since"
 	}
+	if s.paused(n) {
+		return "the drain is paused"
+	}
 	if !s.judgeEnd(n).done {
 		return "the drain is not done"
 	}

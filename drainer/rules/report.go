@@ -27,6 +27,8 @@ const (
 	ReasonWaitingForScheduler
 	// ReasonDisconnected: its node cannot be reached.
 	ReasonDisconnected
+	// ReasonPaused: its drain is paused, or all drains are.
+	ReasonPaused
 	// ReasonBatchRunning: it runs until it is done or the deadline passes.
 	ReasonBatchRunning
 	// ReasonWaitingForStage: the stages before its own are not over.
@@ -51,7 +53,7 @@ const (
 // String returns the reason as operators read it.
 func (r Reason) String() string {
 	names := [ReasonCount]string{
-		"left by request", "write pending", "held for volumes", "stopping", "waiting for data", "waiting for scheduler", "disconnected", "batch running",
+		"left by request", "write pending", "held for volumes", "stopping", "waiting for data", "waiting for scheduler", "disconnected", "paused", "batch running",
 		"waiting for stage", "waiting for health", "no paced moves", "waiting for replacement", "waiting for room", "below budget",
 	}
 	if r >= ReasonCount {
@@ -124,6 +126,10 @@ type Status struct {
 	// client-terminal, by stage. Ignored counts those left by request.
 	Left    [cluster.StageCount]int
 	Ignored int
+	// PausedSince is since when the drain is paused, or zero. PauseOfAll is the pause of all drains if it holds this
+	// one, or nil. The pause of the drain itself is in Drain.
+	PausedSince time.Time
+	PauseOfAll  *cluster.DrainPause
 	// Unconfirmed counts the allocations whose end nothing confirms and for which the drain does not wait:
 	// they are lost, or the servers have no row of them. Left does not count them. The record of the drain
 	// counts both, if it ends.

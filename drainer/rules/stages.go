@@ -31,7 +31,7 @@ func (s *Planner) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	if !n.Drain.Leaves(stage) {
 		return stageState{over: true}
 	}
-	passed := n.Drain.Strategy.Passed(s.now)
+	passed := s.passed(n)
 	if stage == cluster.StageConsumers && !passed && s.policy.Completion != CompletionMarked {
 		return stageState{over: s.view.Consumers(n.ID) == 0}
 	}

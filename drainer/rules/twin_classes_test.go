@@ -120,6 +120,8 @@ func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 		return cluster.MarkNone, ReasonDisconnected
 	case turn == 0 && w.groupOf(a) == nil:
 		return cluster.MarkGone, 0
+	case w.isPaused(n) && !(pluginAtPace && w.groupOf(a) == nil && w.isTurn(n, turn)):
+		return cluster.MarkNone, ReasonPaused
 	case turn == 0 && typeOf(a) != "service":
 		return cluster.MarkNone, ReasonBatchRunning
 	case !w.isTurn(n, turn):
@@ -187,6 +189,9 @@ func withNode(c cluster.MarkClass) bool {
 
 // ended: the drain of the node may end.
 func (w *twin) ended(n *cluster.Node) bool {
+	if w.isPaused(n) {
+		return false
+	}
 	stopped, marked := true, true
 	for turn := range 3 {
 		stopped = stopped && w.stageOver(n, turn)

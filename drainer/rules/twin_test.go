@@ -151,8 +151,16 @@ func servesSystemWork(w *fixture.World, a *cluster.Allocation) bool {
 }
 
 func (w *twin) deadlineMet(n *cluster.Node) bool {
-	s := n.Drain.Strategy
-	return s.Deadline < 0 || (s.Deadline > 0 && !s.ForceDeadline.After(w.now))
+	return isMet(n.Drain.Strategy, w.now) && !w.isPaused(n)
+}
+
+func isMet(s cluster.DrainStrategy, at time.Time) bool {
+	return s.Deadline < 0 || (s.Deadline > 0 && !s.ForceDeadline.After(at))
+}
+
+// isPaused: the drain is paused, or all drains were before its deadline.
+func (w rows) isPaused(n *cluster.Node) bool {
+	return n.Drain.Paused != nil || w.PauseOfAll != nil && !isMet(n.Drain.Strategy, w.PauseOfAll.At)
 }
 
 // Numbers of a group.

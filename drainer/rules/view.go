@@ -6,6 +6,13 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 )
 
+// PauseView is an optional interface of a [View], for stores that can pause all drains at once. If the view does not
+// implement it, only pauses of single drains hold.
+type PauseView interface {
+	// DrainPause returns the pause of all drains, or nil.
+	DrainPause() *cluster.DrainPause
+}
+
 // View is one consistent state of the cluster. Callers do not change what it returns. Each method
 // yields in a fixed order, which its comment gives. Decisions depend on the order and must be the
 // same on every server.
