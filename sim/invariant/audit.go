@@ -58,7 +58,7 @@ func (j *auditJudge) compare(s *statestore.Snapshot) bool {
 		func(id cluster.EvalID) *cluster.Evaluation { return b.evals[id] })
 	records := compareRows(j, "record", len(b.records), s.Drains(), func(d *cluster.Drain) cluster.DrainID { return d.ID },
 		func(id cluster.DrainID) *cluster.Drain { return b.records[id] })
-	return nodes && jobs && allocs && evals && records
+	return nodes && jobs && allocs && evals && records && j.comparePauses(s)
 }
 
 // compareRows reports whether the rows of one kind in the state equal the expected ones in the

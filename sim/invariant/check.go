@@ -23,7 +23,8 @@ const (
 	StoppedWithoutMark   Check = "G2 stopped without mark"   // a plan stopped an allocation to migrate it, but it had no mark
 	PlacedAgain          Check = "G2 placed again"           // batch work that a deadline stopped is placed again, or its row allows it
 	RepeatedActed        Check = "G2 repeated request acted" // a request with a known key changed something, or a drain lost a key
-	RevisionMoved        Check = "G2 revision moved"         // a revision changed without its strategy, or a strategy without its revision
+	RevisionMoved        Check = "G2 revision moved"         // a revision changed without its strategy or pause, or one of these without its revision
+	WrongPause           Check = "G2 wrong pause"            // a request paused or resumed other drains than it had to, or its answer is wrong
 	WroteAfterTerm       Check = "G2 wrote after term"       // a drainer proposed after its term had ended
 
 	OutOfTurn  Check = "G3 out of turn" // a mark before the turn of its allocation
@@ -101,7 +102,7 @@ func Checks() []Check {
 	return []Check{
 		BelowLimit, WrongClass, SlotsTaken, VerdictLost, WronglyHeld,
 		NotDraining, StaleRevision, MarkedExcluded, UnexplainedMark, NotWithdrawn, ForeignMarkWithdrawn,
-		StoppedWithoutMark, PlacedAgain, RepeatedActed, RevisionMoved, WroteAfterTerm,
+		StoppedWithoutMark, PlacedAgain, RepeatedActed, RevisionMoved, WrongPause, WroteAfterTerm,
 		OutOfTurn, BatchEarly,
 		LateEnd, EndForgotten, Stalled, WrongBound, BoundBroken, Mistimed, DeadlineMoved,
 		EndedEarly, UntrueOutcome, MiscountedLeft, MiscountedVolumes, MiscountedData, MiscountedMarks, MiscountedPurged,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
@@ -20,7 +21,7 @@ import (
 //     the margin, where the node's limits for volumes belong to the stop time;
 //   - the time to write the end of the drain.
 //
-// A drain gets a later bound only for a reason: a new strategy, a new allocation on the node, new
+// A paused drain has no bound. A drain gets a later bound only for a reason: a new strategy, the end of a pause, a new allocation on the node, new
 // limits of the node, a storage plugin that no longer serves what the drain leaves, a new leader, a
 // change of the leader's clock, or a mark or stop with a time that lies in the future because the
 // clock was set back.
@@ -86,7 +87,7 @@ func (j *endJudge) setBound(now *snapshot, n *node) {
 func (j *endJudge) computeBound(m *snapshot, n *node, ahead time.Duration) time.Time {
 	d := n.drain()
 	cutoff, ends := opinion.Cutoff(d)
-	if !ends {
+	if !ends || m.paused(n) {
 		return time.Time{}
 	}
 	at := later(j.settled.Add(ahead), cutoff)
@@ -129,6 +130,10 @@ func (j *endJudge) writeTime(m *snapshot) time.Duration {
 // updateBounds updates the bounds of the drains that an entry concerns.
 func (j *endJudge) updateBounds(e *entry) {
 	if !j.calm {
+		return
+	}
+	if p, is := e.Message.(*shims.PauseDrains); is && p.Node == "" {
+		j.setBounds() // a pause of all moves no revision
 		return
 	}
 	now := j.tables.snapshot(j.clock(j.leader), &j.options)

@@ -65,7 +65,10 @@ func (m *snapshot) judgeCompletion(n *node, c rules.Completion) verdict {
 		return fails(StaleRevision, "the drain changed after the plan")
 	}
 	if who, why := m.unfinished(n); why != "" {
-		return fails(EndedEarly, "allocation "+string(who.id())+" "+why)
+		if who != nil {
+			why = "allocation " + string(who.id()) + " " + why
+		}
+		return fails(EndedEarly, why)
 	}
 	return allowed()
 }

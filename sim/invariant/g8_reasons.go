@@ -290,7 +290,7 @@ func (r *reasons) judgeOutstanding(a *alloc, listed []cluster.AllocID) {
 }
 
 // since is the start of the reason by the times in the state, or zero if the state has none.
-func (a *alloc) since(reason rules.Reason) time.Time {
+func (a *alloc) since(reason rules.Reason, p *opinion.Pauses) time.Time {
 	d := a.node.drain()
 	here := later(a.row.CreateTime, d.Strategy.StartedAt)
 	switch reason {
@@ -317,6 +317,8 @@ func (a *alloc) since(reason rules.Reason) time.Time {
 		if !opinion.Reachable(a.node.row) {
 			return a.node.row.StatusChangedAt
 		}
+	case rules.ReasonPaused:
+		return later(p.Since(d), a.row.CreateTime)
 	case rules.ReasonBatchRunning, rules.ReasonWaitingForStage, rules.ReasonWaitingForHealth:
 		return here
 	case rules.ReasonWaitingForReplacement:
@@ -331,7 +333,7 @@ func (a *alloc) since(reason rules.Reason) time.Time {
 
 // judgeSince judges the start of a reason.
 func (r *reasons) judgeSince(a *alloc, ar *rules.AllocExplanation) {
-	want, s := a.since(ar.Reason), ar.Since
+	want, s := a.since(ar.Reason, &r.now.pauses), ar.Since
 	switch {
 	case !want.IsZero() && (s.Observed || !s.At.Equal(want)):
 		r.find(WrongSince, of(a), "%q starts at %s and must start at %s", ar.Reason, s.At, want)

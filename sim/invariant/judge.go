@@ -77,6 +77,8 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		j.truth.judgeEnds(e, m)
 	case *shims.NodeUpdateDrain:
 		j.requests.judge(e, m)
+	case *shims.PauseDrains:
+		j.requests.judgePause(e, m)
 	case *shims.ApplyPlan:
 		j.items.judgePlan(e, m)
 	case *shims.AllocClientUpdate:

@@ -354,7 +354,7 @@ func heldFor(r rules.Reason) ruling       { return ruling{hold: r} }
 // rule applies the contract to an allocation on a draining node.
 func (m *snapshot) rule(a *alloc) ruling {
 	d := a.node.drain()
-	passed := opinion.Passed(d, m.at)
+	passed := m.passed(a.node)
 	switch {
 	case !a.hasToLeave():
 		return heldFor(rules.ReasonLeftByRequest)
@@ -364,6 +364,8 @@ func (m *snapshot) rule(a *alloc) ruling {
 		return leavesAs(cluster.MarkDeadline)
 	case !passed && !a.inTouch(): // the deadline also takes allocations out of touch
 		return heldFor(rules.ReasonDisconnected)
+	case m.paused(a.node) && !m.goneInTurn(a):
+		return heldFor(rules.ReasonPaused)
 	case a.stage == opinion.Consumer && a.group.exists() && !a.service():
 		return heldFor(rules.ReasonBatchRunning)
 	case a.stage == opinion.Consumer:
@@ -374,6 +376,11 @@ func (m *snapshot) rule(a *alloc) ruling {
 		return leavesAs(cluster.MarkStage)
 	}
 	return m.ruleService(a) // a storage plugin of a service keeps its group's pace
+}
+
+// goneInTurn reports whether an allocation leaves as gone: its job lacks its group, and its turn has come.
+func (m *snapshot) goneInTurn(a *alloc) bool {
+	return !a.group.exists() && (a.stage == opinion.Consumer || a.stage == opinion.Plugin && a.service() && m.waitsFor(a.node, a.stage) == nil)
 }
 
 // ruleService applies the contract to an allocation before the deadline whose turn has come.

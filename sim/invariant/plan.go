@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
-	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // Plan are all items that a drainer plans for one state if none of them is in flight yet.
@@ -63,7 +62,7 @@ func (m *snapshot) plan(t *term) Plan {
 // of other nodes.
 func (m *snapshot) coalesces(n *node) bool {
 	d := n.drain()
-	return d != nil && d.Strategy.Deadline > 0 && opinion.Passed(d, m.at) && m.at.Before(d.Strategy.ForceDeadline.Add(m.coalesce))
+	return d != nil && d.Strategy.Deadline > 0 && m.passed(n) && m.at.Before(d.Strategy.ForceDeadline.Add(m.coalesce))
 }
 
 // addAlloc adds the mark of an allocation on a draining node, or a candidate of its group.

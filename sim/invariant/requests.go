@@ -103,6 +103,9 @@ func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, subject
 	}
 	starts := subject.Drain == ""
 	subject.Drain = n.Drain.ID
+	if m.Spec.Deadline < 0 {
+		delete(j.tables.pauses.Own, n.Drain.ID) // a forced drain is not paused
+	}
 	j.noteKey(e, n.Drain.ID, m)
 	deadline := time.Time{}
 	if m.Spec.Deadline > 0 {

@@ -80,11 +80,14 @@ func (m *snapshot) waitsFor(n *node, stage opinion.Stage) *alloc {
 	return nil
 }
 
-// unfinished returns an allocation that keeps the drain from its end, and why. The reason is empty
-// if the completion contract holds.
+// unfinished returns an allocation that keeps the drain from its end, and why. The allocation is nil if the
+// drain is paused. The reason is empty if the completion contract holds.
 func (m *snapshot) unfinished(n *node) (who *alloc, why string) {
 	d, contract := n.drain(), m.policy.Completion
-	if contract != rules.CompletionMarked && opinion.Passed(d, m.at) {
+	if m.paused(n) {
+		return nil, "the drain is paused"
+	}
+	if contract != rules.CompletionMarked && m.passed(n) {
 		contract = rules.CompletionStopped
 	}
 	t := m.stages(n)
@@ -149,7 +152,7 @@ func (m *snapshot) migrated(a *alloc) bool {
 // awaitedData returns, by id, the ended allocations for whose data the drain of their node waits. A drain
 // waits for no data after its deadline, or if it only has to mark all allocations.
 func (m *snapshot) awaitedData(n *node) (awaited []*alloc) {
-	if m.policy.Completion == rules.CompletionMarked || opinion.Passed(n.drain(), m.at) {
+	if m.policy.Completion == rules.CompletionMarked || m.passed(n) {
 		return nil
 	}
 	for _, a := range n.ended {

@@ -19,6 +19,8 @@ type tables struct {
 	allocs  map[cluster.AllocID]*alloc
 	evals   map[cluster.EvalID]*cluster.Evaluation
 	records map[cluster.DrainID]*cluster.Drain
+	// pauses are those of the requests so far.
+	pauses opinion.Pauses
 	// volumes are those of the state.
 	volumes volumes
 	// draining are the nodes that drain, by id.
@@ -92,7 +94,7 @@ func newTables(allocs int) *tables {
 func tablesOf(s *statestore.Snapshot) *tables {
 	allocs := slices.Collect(s.Allocs())
 	b := newTables(len(allocs))
-	b.index, b.volumes = s.Index(), volumes{s}
+	b.index, b.volumes, b.pauses = s.Index(), volumes{s}, pausesOf(s)
 	for n := range s.Nodes() {
 		b.putNode(n.ID, n)
 	}

@@ -271,6 +271,11 @@
 //
 //   - cancel NODES: eligible makes the nodes eligible again; key=NAME.
 //
+//   - hold NODES or hold all: pauses the drains of the nodes, or all drains. for=TIME: resumes them after
+//     this time.
+//
+//   - resume NODES or resume all: ends such pauses.
+//
 //   - confirm NODES: confirms the newest ended drain of each node, although its record counts
 //     unconfirmed allocations.
 //
@@ -381,7 +386,8 @@
 //   - api/dup, at each drain request, on=NODE: the request comes twice with one key. api/timeout: its
 //     answer is lost, and the request comes again with its key after delay.
 //   - drain/update, drain/cancel, at each node on which an entry marks allocations, on=NODE: after
-//     delay the drain gets another deadline, or is cancelled. drain/again, at the end of each drain:
+//     delay the drain gets another deadline, or is cancelled. drain/pause, drain/pause-all: after delay the
+//     drain is paused, or all drains are, and resumed within a minute. drain/again, at the end of each drain:
 //     the node is drained again after delay.
 //   - job/edit, job/scale, job/purge, at each job of which an entry marks allocations, on=JOB: after
 //     delay its groups get another max-parallel, or another count, or the job is purged.

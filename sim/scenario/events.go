@@ -70,6 +70,16 @@ type (
 		Eligible bool             `drain:"eligible"`
 		Key      string           `drain:"key"`
 	}
+	// PauseDrains pauses the drains of nodes, or all drains. ResumeDrains ends such pauses. They are printed as
+	// "hold n1" and "resume n1", or "hold all" and "resume all".
+	PauseDrains struct {
+		Nodes []cluster.NodeID // empty for all drains
+		// For resumes the drains after this time. Zero does not.
+		For time.Duration `drain:"for"`
+	}
+	ResumeDrains struct {
+		Nodes []cluster.NodeID // empty for all drains
+	}
 	// Confirm confirms the newest ended drain of nodes: no task runs on them.
 	Confirm struct {
 		Nodes []cluster.NodeID // never empty

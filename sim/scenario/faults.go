@@ -58,6 +58,8 @@ const (
 	// cancelled. At the end of each drain: its node is drained again.
 	DrainUpdate FaultName = "drain/update"
 	DrainCancel FaultName = "drain/cancel"
+	DrainPause  FaultName = "drain/pause"
+	PauseAll    FaultName = "drain/pause-all"
 	DrainAgain  FaultName = "drain/again"
 	// At each job of which an entry marks allocations: its limits or counts change, or it is
 	// purged.
@@ -200,6 +202,8 @@ func Faults() []FaultKind {
 		{Name: APITimeout, On: OnNode, Delays: MustDelay, Usual: Range{10 * time.Millisecond, 30 * time.Second}, Operates: true},
 		{Name: DrainUpdate, On: OnNode, Delays: MayDelay, Usual: Range{10 * time.Millisecond, 30 * time.Second}, Operates: true},
 		{Name: DrainCancel, On: OnNode, Delays: MayDelay, Usual: Range{10 * time.Millisecond, 30 * time.Second}, Operates: true},
+		{Name: DrainPause, On: OnNode, Delays: MayDelay, Usual: Range{10 * time.Millisecond, 30 * time.Second}, Operates: true},
+		{Name: PauseAll, On: OnNode, Delays: MayDelay, Usual: Range{10 * time.Millisecond, 30 * time.Second}, Operates: true},
 		{Name: DrainAgain, On: OnNode, Delays: MayDelay, Usual: Range{10 * time.Millisecond, 2 * time.Minute}, Operates: true},
 		{Name: JobEdit, On: OnJob, Delays: MayDelay, Usual: Range{10 * time.Millisecond, 30 * time.Second}, Operates: true},
 		{Name: JobScale, On: OnJob, Delays: MayDelay, Usual: Range{10 * time.Millisecond, 30 * time.Second}, Operates: true},

@@ -12,14 +12,19 @@ import (
 // operations returns an empty operation for each verb of the language.
 func operations() []Op {
 	return []Op{
-		&Drain{}, &Cancel{}, &Confirm{}, &Register{}, &Edit{}, &Stop{}, &Stop{Purge: true}, &Exit{}, &Exit{Failed: true}, &Place{},
+		&Drain{}, &Cancel{}, &PauseDrains{}, &ResumeDrains{}, &Confirm{}, &Register{}, &Edit{}, &Stop{}, &Stop{Purge: true}, &Exit{}, &Exit{Failed: true}, &Place{},
 		&NodeChange{}, &VolumeChange{}, &TargetChange{}, &Elect{}, &Pause{}, &Clock{}, &Restore{}, &Forget{}, &Fault{},
 	}
 }
 
-func (*Drain) verb() string    { return "drain" }
-func (*Cancel) verb() string   { return "cancel" }
-func (*Confirm) verb() string  { return "confirm" }
+func (*Drain) verb() string   { return "drain" }
+func (*Cancel) verb() string  { return "cancel" }
+func (*Confirm) verb() string { return "confirm" }
+
+// The verb "pause" is that of servers.
+func (*PauseDrains) verb() string  { return "hold" }
+func (*ResumeDrains) verb() string { return "resume" }
+
 func (*Register) verb() string { return "register" }
 func (*Edit) verb() string     { return "edit" }
 func (o *Stop) verb() string {
@@ -86,6 +91,10 @@ func (p *scope) places(op Op) []place {
 		return []place{nodes(&o.Nodes)}
 	case *Confirm:
 		return []place{nodes(&o.Nodes)}
+	case *PauseDrains:
+		return []place{placed(&o.Nodes, p.nodesOrAll, nodesOrAllText)}
+	case *ResumeDrains:
+		return []place{placed(&o.Nodes, p.nodesOrAll, nodesOrAllText)}
 	case *Register:
 		return job(&o.Job)
 	case *Edit:
@@ -230,4 +239,22 @@ func parseAhead(v string) (time.Duration, error) {
 		return -d, err
 	}
 	return parseDuration(v)
+}
+
+// allText means all drains.
+const allText = "all"
+
+// nodesOrAll reads nodes, or none for all drains.
+func (p *scope) nodesOrAll(text string) ([]cluster.NodeID, error) {
+	if text == allText {
+		return nil, nil
+	}
+	return p.theNodes(text)
+}
+
+func nodesOrAllText(ids []cluster.NodeID) string {
+	if len(ids) == 0 {
+		return allText
+	}
+	return listText(ids)
 }

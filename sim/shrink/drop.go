@@ -76,12 +76,24 @@ func nodesOf(op scenario.Op) (*[]cluster.NodeID, *scenario.Indexes) {
 		return &op.Nodes, nil
 	case *scenario.Confirm:
 		return &op.Nodes, nil
+	case *scenario.PauseDrains:
+		return pausedNodes(&op.Nodes), nil
+	case *scenario.ResumeDrains:
+		return pausedNodes(&op.Nodes), nil
 	case *scenario.NodeChange:
 		return &op.Nodes, nil
 	case *scenario.Place:
 		return &op.Alloc.On, &op.Alloc.Indexes
 	}
 	return nil, nil
+}
+
+// pausedNodes returns the nodes of a pause, or nil if it is of all drains.
+func pausedNodes(ids *[]cluster.NodeID) *[]cluster.NodeID {
+	if len(*ids) == 0 {
+		return nil
+	}
+	return ids
 }
 
 // noNode replaces a removed node in a list until the sweep, so that indexes stay valid.

@@ -17,7 +17,7 @@ func families() [][]scenario.FaultName {
 		{scenario.ClientSlowStop, scenario.ClientMute, scenario.ClientFailNew, scenario.ClientNeverStop},
 		{scenario.NodeDisconnect, scenario.NodeCrash},
 		{scenario.APIDup, scenario.APITimeout},
-		{scenario.DrainUpdate, scenario.DrainCancel, scenario.DrainAgain},
+		{scenario.DrainUpdate, scenario.DrainCancel, scenario.DrainPause, scenario.PauseAll, scenario.DrainAgain},
 		{scenario.JobEdit, scenario.JobScale, scenario.JobPurge},
 		{scenario.ClockSkew, scenario.ClockForward, scenario.ClockBack},
 	}

@@ -15,6 +15,10 @@ func requestText(a shims.Applied) string {
 		if updated, ok := a.Response.(shims.DrainRequestApplied); !ok || updated.Repeated || updated.Drain == "" {
 			return ""
 		}
+	case *shims.PauseDrains:
+		if paused, ok := a.Response.(shims.DrainPauseApplied); !ok || !paused.Changed {
+			return ""
+		}
 	case *shims.NodeDeregister:
 	case *shims.JobRegister:
 		if a.Before.Job(m.Job.Key()) == nil {

@@ -198,6 +198,18 @@ func (o operation) do(op scenario.Op) (done bool, err error) {
 		for _, id := range op.Nodes {
 			o.confirm(id)
 		}
+	case *scenario.PauseDrains:
+		for _, id := range nodesOrAll(op.Nodes) {
+			m := o.Requests.Pause(id, true)
+			o.send(m)
+			if op.For > 0 {
+				o.resumeAfter(op.For, m)
+			}
+		}
+	case *scenario.ResumeDrains:
+		for _, id := range nodesOrAll(op.Nodes) {
+			o.send(o.Requests.Pause(id, false))
+		}
 	case *scenario.Register:
 		if j := setting.DeclaredJob(o.scenario, op.Job); j != nil {
 			o.send(o.Requests.Register(j))
@@ -251,6 +263,36 @@ func (o operation) drain(op *scenario.Drain) {
 		}
 	}
 }
+
+// nodesOrAll returns the nodes, or the empty id, which is for all drains.
+func nodesOrAll(ids []cluster.NodeID) []cluster.NodeID {
+	if len(ids) == 0 {
+		return []cluster.NodeID{""}
+	}
+	return ids
+}
+
+// resumeAfter ends a pause after a time, or when the write of the pause has left the queue of the log. It repeats the
+// request until no such pause is left.
+func (o *Operator) resumeAfter(wait time.Duration, pause *shims.PauseDrains) {
+	w := o.world
+	w.At(w.now.Add(wait), func() error {
+		if w.Log.holds(pause) {
+			o.resumeAfter(retryAfter, pause)
+			return nil
+		}
+		o.sendUntilApplied(func() shims.Message {
+			if state := w.Truth(); pause.Node == "" && state.DrainPause() == nil || pause.Node != "" && !hasPause(state.Node(pause.Node)) {
+				return nil
+			}
+			return o.Requests.Pause(pause.Node, false)
+		})
+		return nil
+	})
+}
+
+// hasPause reports whether the drain of a node has a pause of its own. The node may be nil.
+func hasPause(n *cluster.Node) bool { return n.Draining() && n.Drain.Paused != nil }
 
 // confirm confirms the newest ended drain of a node.
 func (o operation) confirm(id cluster.NodeID) {

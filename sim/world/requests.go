@@ -28,6 +28,11 @@ func (r *Requests) Cancel(id cluster.NodeID, eligible bool, key string) *shims.N
 	return m
 }
 
+// Pause pauses or resumes the drain of a node, or all drains if the id is empty.
+func (r *Requests) Pause(id cluster.NodeID, pause bool) *shims.PauseDrains {
+	return &shims.PauseDrains{DrainPauseUpdate: cluster.DrainPauseUpdate{Node: id, Pause: pause, At: r.world.Clock(), By: "operator"}}
+}
+
 // Again repeats a drain request with its key.
 func (r *Requests) Again(m *shims.NodeUpdateDrain) *shims.NodeUpdateDrain {
 	if m.Spec == nil {

@@ -119,6 +119,8 @@ func (t *Transcript) changes(a shims.Applied) {
 	switch m := a.Message.(type) {
 	case *shims.NodeUpdateDrain:
 		t.drain(a, m)
+	case *shims.PauseDrains:
+		t.pause(a, m)
 	case *shims.AllocUpdateDesiredTransition:
 		t.marks(a, m)
 	case *shims.NodesDrainComplete:
@@ -181,6 +183,27 @@ func (t *Transcript) drain(a shims.Applied, m *shims.NodeUpdateDrain) {
 		}
 		t.nodeLine("cancel ", m.Node, "%s", text)
 	}
+}
+
+func (t *Transcript) pause(a shims.Applied, m *shims.PauseDrains) {
+	done, verb := a.Response.(shims.DrainPauseApplied), "resume"
+	if m.Pause {
+		verb = "pause"
+	}
+	text := ""
+	if !done.Changed {
+		text = ": nothing changes"
+	}
+	for _, d := range done.Drains {
+		if !m.Pause && done.Changed && !d.ForceDeadline.IsZero() {
+			text += fmt.Sprintf(": deadline in %s", scenario.DurationText(d.ForceDeadline.Sub(m.At)))
+		}
+	}
+	if m.Node == "" {
+		t.line("%s all drains%s", verb, text)
+		return
+	}
+	t.nodeLine(verb+" the drain of ", m.Node, "%s", text)
 }
 
 func (t *Transcript) marks(a shims.Applied, m *shims.AllocUpdateDesiredTransition) {

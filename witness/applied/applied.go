@@ -39,6 +39,9 @@ func Entry(a shims.Applied) witness.Entry {
 		if m.Spec == nil { // a cancel withdraws marks
 			t.Allocs = append(ids(a.Before.WorkView().LiveAllocsByNode(m.Node)), unconfirmed(a, m.Node)...)
 		}
+	case *shims.PauseDrains:
+		e.At, e.Source = m.At, witness.Operator
+		t.Nodes = pausedNodes(a, m)
 	case *shims.JobRegister:
 		t.Jobs = []cluster.JobKey{keyOf(m.Job)}
 	case *shims.JobDeregister:
@@ -168,4 +171,15 @@ func latest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// pausedNodes are the nodes whose drains a request may pause or resume.
+func pausedNodes(a shims.Applied, m *shims.PauseDrains) (nodes []cluster.NodeID) {
+	if m.Node != "" {
+		return []cluster.NodeID{m.Node}
+	}
+	for n := range a.Before.DrainingNodes() {
+		nodes = append(nodes, n.ID)
+	}
+	return nodes
 }

@@ -163,6 +163,12 @@ func TestEntry_namesWhatChanged(t *testing.T) {
 	l.Must(&shims.NodeUpdateEligibility{At: epoch, Node: "n1", Eligibility: cluster.NodeEligible})
 	l.Drain("n1", &cluster.DrainSpec{})
 	mark()
+	for _, node := range []cluster.NodeID{"n1", ""} {
+		l.Must(&shims.PauseDrains{DrainPauseUpdate: cluster.DrainPauseUpdate{Node: node, Pause: true, At: epoch}})
+	}
+	for _, node := range []cluster.NodeID{"", "n1"} {
+		l.Must(&shims.PauseDrains{DrainPauseUpdate: cluster.DrainPauseUpdate{Node: node, At: epoch}})
+	}
 	must.SliceEmpty(t, l.Plan(job, []cluster.AllocID{"a1"}, alloc("b1", "a1", "n3", "web.web[0]")).Refused)
 	l.Report(cluster.ClientComplete, "a1")
 	must.SliceLen(t, 1, l.Complete("n1").Ended)

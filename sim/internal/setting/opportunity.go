@@ -54,7 +54,8 @@ func ofMarks(marked shims.MarksApplied) []Opportunity {
 	for _, mark := range marked.Accepted {
 		if !slices.Contains(nodes, mark.Node) {
 			nodes = append(nodes, mark.Node)
-			all = append(all, ofNode(scenario.DrainUpdate, mark.Node), ofNode(scenario.DrainCancel, mark.Node))
+			all = append(all, ofNode(scenario.DrainUpdate, mark.Node), ofNode(scenario.DrainCancel, mark.Node),
+				ofNode(scenario.DrainPause, mark.Node), ofNode(scenario.PauseAll, mark.Node))
 		}
 		if key := mark.Group.Job; !slices.Contains(jobs, key) {
 			jobs = append(jobs, key)
@@ -73,6 +74,7 @@ func ofNode(f scenario.FaultName, id cluster.NodeID) Opportunity {
 // Bounds of the drawn parameters of an operation.
 const (
 	shortestDeadline, longestDeadline = time.Second, 10 * time.Minute
+	shortestPause, longestPause       = 10 * time.Millisecond, time.Minute
 	mostParallel                      = 3
 	mostScaled                        = 3
 )
@@ -86,6 +88,10 @@ func (o Opportunity) Op(r *rand.Rand) scenario.Op {
 		return &scenario.Drain{Nodes: nodes, Deadline: deadline.Round(time.Millisecond)}
 	case scenario.DrainCancel:
 		return &scenario.Cancel{Nodes: nodes, Eligible: r.IntN(2) == 1}
+	case scenario.DrainPause:
+		return &scenario.PauseDrains{Nodes: nodes, For: drawPause(r)}
+	case scenario.PauseAll:
+		return &scenario.PauseDrains{For: drawPause(r)}
 	case scenario.JobEdit:
 		limit := r.IntN(mostParallel + 1)
 		return &scenario.Edit{Job: o.job, MaxParallel: &limit}
@@ -98,4 +104,9 @@ func (o Opportunity) Op(r *rand.Rand) scenario.Op {
 		return &scenario.NodeChange{Nodes: nodes, Change: scenario.NodeReady}
 	}
 	return &scenario.Restore{}
+}
+
+// drawPause draws how long drains are paused.
+func drawPause(r *rand.Rand) time.Duration {
+	return Draw(r, scenario.Range{Min: shortestPause, Max: longestPause}).Round(time.Millisecond)
 }
