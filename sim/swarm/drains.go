@@ -118,6 +118,30 @@ func (m *story) drawUpdates() {
 	}
 }
 
+// drawPauses draws pauses of one drain and of all, some of them one in the other, and some resumed early or twice.
+func (m *story) drawPauses() {
+	d := m.draft.dice("pauses of drains")
+	nodes := func() []cluster.NodeID {
+		if d.odds(0.3) {
+			return nil // all drains
+		}
+		return []cluster.NodeID{m.drained(d)}
+	}
+	for range m.draft.times(d, drainPause) {
+		at, op := m.moment(d), &scenario.PauseDrains{Nodes: nodes(), For: d.span(10*time.Millisecond, time.Minute)}
+		m.draft.happens(at, op)
+		m.anchor(at)
+		m.anchor(at + op.For)
+		again := at + d.span(10*time.Millisecond, time.Minute)
+		if d.odds(0.3) {
+			m.draft.happens(again, &scenario.PauseDrains{Nodes: nodes(), For: d.span(10*time.Millisecond, time.Minute)})
+		}
+		if d.odds(0.3) {
+			m.draft.happens(again, &scenario.ResumeDrains{Nodes: one(d, op.Nodes, nodes())})
+		}
+	}
+}
+
 // drawCancels draws cancels, and later drains of the same nodes.
 func (m *story) drawCancels() {
 	d := m.draft.dice("cancels")

@@ -46,6 +46,8 @@ func (o *Observer) applied(a shims.Applied) {
 		if r, is := a.Response.(shims.DrainRequestApplied); is {
 			o.requested(a, m, r)
 		}
+	case *shims.PauseDrains:
+		o.paused(a, m)
 	case *shims.ConfirmDrain:
 		r, is := a.Response.(shims.DrainConfirmed)
 		o.count("drain/confirmed", is && r.Allocs > 0)
@@ -212,8 +214,10 @@ func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shi
 		}
 		same := n.Drain.ID == c.Drain
 		o.count("end/of-redrained", !same)
-		o.count("end/of-old-revision", same && n.Drain.Revision != c.Revision)
-		o.count("end/too-early", same && n.Drain.Revision == c.Revision)
+		paused := !n.Drain.PausedSince(a.Before.DrainPause()).IsZero()
+		o.count("end/of-paused", same && paused)
+		o.count("end/of-old-revision", same && n.Drain.Revision != c.Revision && !paused)
+		o.count("end/too-early", same && n.Drain.Revision == c.Revision && !paused)
 	}
 }
 
@@ -226,6 +230,17 @@ func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.
 	o.count("drain/cancel-withdraws", r.Withdrawn > 0)
 	o.count("drain/cancel-too-late", len(r.Stopping) > 0)
 	o.count("drain/many", !before.Draining() && after.Draining() && draining(a.After) >= 3)
+}
+
+// paused counts the events of a request to pause or to resume.
+func (o *Observer) paused(a shims.Applied, m *shims.PauseDrains) {
+	r, is := a.Response.(shims.DrainPauseApplied)
+	held := is && m.Pause && r.Changed && len(r.Drains) > 0
+	o.count("drain/paused", held && m.Node != "")
+	o.count("drain/all-paused", held && m.Node == "")
+	o.count("drain/resume-moves-deadline", is && !m.Pause && r.Changed &&
+		slices.ContainsFunc(r.Drains, func(d cluster.PausedDrain) bool { return !d.ForceDeadline.IsZero() }))
+	o.count("drain/resume-under-all", is && !m.Pause && !r.Changed && r.All != nil)
 }
 
 // purged reports whether a purge stops or deletes allocations that run on draining nodes.

@@ -162,6 +162,18 @@ client * stop=4s
 at 1s drain n1
 at 3s cancel n1`, []swarm.Event{"drain/cancel-too-late"}},
 
+		{"drains are paused", fixture + `
+at 0s drain n1 deadline=1h
+at 0s hold n1
+at 10s hold all
+at 20s resume n1
+at 30s resume all
+at 40s resume n1`, []swarm.Event{"drain/paused", "drain/all-paused", "drain/resume-moves-deadline", "drain/resume-under-all", "reason/paused"}},
+
+		{"a drain is paused with its completion in flight", fixture + `
+at 1s drain n1
+at 2s before completion hold n1`, []swarm.Event{"end/of-paused"}},
+
 		{"a request is repeated", batch + `
 at 1s drain n1 deadline=force key=k twice
 at 1m drain n1 deadline=force key=k`, []swarm.Event{"drain/repeated", "drain/repeated-after-end"}},

@@ -72,6 +72,11 @@ func Rates() []Rate {
 		{"drain/cancel-too-late", "a cancel comes while marked allocations stop", in(0.13, 0.25)},
 		{"drain/repeated", "a request comes again with its key", in(0.25, 0.4)},
 		{"drain/repeated-after-end", "a request comes again after the end of its drain", in(0.065, 0.18)},
+		{"drain/paused", "one drain is paused", in(0.14, 0.14)},
+		{"drain/all-paused", "all drains are paused", in(0.11, 0.11)},
+		{"drain/resume-moves-deadline", "the deadline of a drain moves by the time of a pause", in(0.15, 0.15)},
+		{"drain/resume-under-all", "a resume of one drain comes while all are paused", in(0.011, rare)},
+		{"end/of-paused", "a drain is paused with its completion in flight", in(0.0006, rare)},
 		{"drain/confirmed", "an operator confirms that unconfirmed allocations have ended", in(0.021, rare)},
 		{"drain/purged", "a job is purged that runs on a draining node", in(0.12, 0.27)},
 		{"drain/many", "three nodes drain at once", in(0.12, 0.95)},
@@ -157,7 +162,7 @@ func reasonRates() []Rate {
 		rules.ReasonWaitingForHealth: in(0.19, 0.46), rules.ReasonDisconnected: in(0.16, 0.26),
 		rules.ReasonLeftByRequest: in(0.14, 0.2), rules.ReasonBelowBudget: in(0.095, 0.6),
 		rules.ReasonWaitingForReplacement: in(0.092, 0.071), rules.ReasonNoPacedMoves: in(0.071, 0.38),
-		rules.ReasonHeldForVolumes: small(0.002), rules.ReasonWaitingForData: small(0.015),
+		rules.ReasonPaused: in(0.15, 0.15), rules.ReasonHeldForVolumes: small(0.002), rules.ReasonWaitingForData: small(0.015),
 	}
 	var rates []Rate
 	for r := range rules.ReasonCount {
@@ -181,7 +186,7 @@ func faultRates() []Rate {
 		scenario.SchedUnplaceable: in(0.1, rare), scenario.NodeCrash: in(0.31, 0.33),
 		scenario.NodeDisconnect: in(0.32, 0.32), scenario.NodeReturn: in(0.024, rare), scenario.APIDup: in(0.036, 0.046),
 		scenario.APITimeout: in(0.034, 0.046), scenario.DrainUpdate: in(0.045, 0.098),
-		scenario.DrainCancel: in(0.043, 0.09), scenario.DrainAgain: in(0.052, 0.071), scenario.JobEdit: in(0.043, 0.087),
+		scenario.DrainCancel: in(0.043, 0.09), scenario.DrainAgain: in(0.052, 0.071), scenario.DrainPause: in(0.038, 0.04), scenario.PauseAll: in(0.035, 0.04), scenario.JobEdit: in(0.043, 0.087),
 		scenario.JobScale: in(0.043, 0.073), scenario.JobPurge: in(0.043, 0.1), scenario.ClockForward: in(0.13, 0.17),
 		scenario.ClockBack: in(0.13, 0.15), scenario.ClockSkew: in(0.13, 0.15), scenario.StoreRestore: in(0.04, 0.15),
 		scenario.ClientCrash: small(0.02), scenario.DriverCrash: small(0.02), scenario.DriverHang: small(0.02), scenario.DriverLie: small(0.02),

@@ -41,6 +41,7 @@ func (m *story) drawStory() {
 	m.drawElections()
 	m.drawClocks()
 	m.drawServices()
+	m.drawPauses()
 }
 
 // moment draws the time of an event. Most events come soon after an anchor, because such events find

@@ -50,6 +50,7 @@ const (
 	drainCancel     trait = "drain/cancel"
 	drainAgain      trait = "drain/again"
 	drainRepeat     trait = "drain/repeat"  // the same request again, with a key or without
+	drainPause      trait = "drain/pause"   // one, or all drains
 	drainConfirm    trait = "drain/confirm" // by an operator, whether the node's tasks run or not
 	ignoreSystem    trait = "drain/ignore-system"
 	jobEdit         trait = "job/edit" // another max_parallel
@@ -86,7 +87,7 @@ func traits() []trait {
 		manyGroups, namespaces, batchWork, systemJobs, sysbatchJobs, plugins, disks, zeroes, lateJobs, longKill,
 		missing, unhealthy, unjudged, canaries, stopping, othersMarks, ended, orphans, tight, classes, oddNodes,
 		slowClients, heavyTail, neverStop, neverGood, slowWays, tunedDrainer, policies,
-		drainAll, drainTogether, drainUpdate, drainCancel, drainAgain, drainRepeat, drainConfirm, ignoreSystem,
+		drainAll, drainTogether, drainUpdate, drainCancel, drainAgain, drainRepeat, drainPause, drainConfirm, ignoreSystem,
 		jobEdit, jobScale, jobGroups, jobRegister, jobStop, jobPurge, allocExit, allocStop, allocPlace,
 		nodeDown, nodeAway, nodeDelete, nodeRegister, nodeEligible, volumeDetach, volumeChange,
 		raceMarks, raceCompletions, racePlans, raceReports, elections, pauses, clockSkew, clockStep, restores, forgets,
