@@ -97,6 +97,8 @@ type Drain struct {
 	// Paused is the pause of this drain, or nil. A pause of all drains may hold it too: see [Drain.PausedSince].
 	// Below [VersionOfPauses] it is nil.
 	Paused *DrainPause `codec:",omitempty"`
+	// EligibleBefore means that the node was eligible when the drain began. Below [VersionOfPauses] it is false.
+	EligibleBefore bool `codec:",omitempty"`
 	// Keys are the idempotency keys of the requests that made or changed this drain, oldest
 	// first, at most [MaxDrainKeys].
 	Keys []string
@@ -299,6 +301,9 @@ type DrainUpdate struct {
 	Drain DrainID
 	// MarkEligible makes the node eligible if the request leaves it not draining.
 	MarkEligible bool
+	// Undo makes the node eligible if the request ends its drain, and the node was eligible when the drain began.
+	// A request that starts or updates a drain does not use it.
+	Undo bool `codec:",omitempty"`
 	// At is the proposer's time, which the server sets. A deadline counts from it.
 	At time.Time
 	// Key is the request's idempotency key, or empty.
@@ -340,6 +345,15 @@ type DrainResult struct {
 	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers
 	// are stopping them, and they have not stopped yet.
 	Stopping []AllocID
+	// Moved are, by job, the allocations that the ended drain has moved off the node or is stopping. Nothing brings
+	// them back.
+	Moved []MovedAllocs
+}
+
+// MovedAllocs counts the allocations of a job that a drain has moved.
+type MovedAllocs struct {
+	Job    JobKey
+	Allocs int
 }
 
 // Written is the result of a write.

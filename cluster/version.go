@@ -96,7 +96,8 @@ const VersionOfJournals Version = 9
 // group take.
 const VersionOfLearnedTimes Version = 9
 
-// VersionOfPauses is the first cluster version in which drains can be paused.
+// VersionOfPauses is the first cluster version in which drains can be paused, and in which a cancel can restore the
+// eligibility of a node.
 const VersionOfPauses Version = 9
 
 // VersionOfLimits is the first cluster version with memory_max, with cores that a task has for itself,

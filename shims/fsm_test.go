@@ -70,7 +70,7 @@ func TestFSM_ACancelNamesTheMarksThatStay(t *testing.T) {
 		Evals:       []*cluster.Evaluation{jobEval("e-back")},
 	}
 	must.Eq(t, shims.DrainRequestApplied{
-		DrainResult: cluster.DrainResult{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}},
+		DrainResult: cluster.DrainResult{Drain: "d1", Withdrawn: 1, Stopping: []cluster.AllocID{"a1"}, Moved: []cluster.MovedAllocs{{Job: cluster.JobKey{Namespace: "default", ID: "web"}, Allocs: 1}}},
 		Evals:       []cluster.EvalID{"e-back"},
 	}, h.apply(cancel).(shims.DrainRequestApplied))
 	must.NotNil(t, h.state().Eval("e-back"))

@@ -158,7 +158,10 @@ func (*NodeUpdateDrain) responds(DrainRequestApplied) {}
 
 // needs is the version of the fields of the request.
 func (m *NodeUpdateDrain) needs() cluster.Version {
-	if m.Plan != nil {
+	switch {
+	case m.Undo:
+		return cluster.VersionOfPauses
+	case m.Plan != nil:
 		return cluster.VersionOfJournals
 	}
 	return cluster.MinVersion

@@ -35,6 +35,9 @@ func (t *Txn) UpdateNodeDrain(u cluster.DrainUpdate) (cluster.DrainResult, error
 	if err != nil {
 		return cluster.DrainResult{}, err
 	}
+	if versionIn(t.rows.tables) >= cluster.VersionOfPauses {
+		lifecycle.NoteEligibility(started, n)
+	}
 	t.rows.putNode(n, started)
 	journalWriter{&t.rows}.journal(u.Drain).Plan = u.Plan
 	return cluster.DrainResult{Drain: u.Drain}, nil
@@ -76,7 +79,7 @@ func (t *Txn) cancelDrain(n *cluster.Node, u cluster.DrainUpdate) cluster.DrainR
 	for i, a := range c.Withdrawn {
 		t.rows.putAlloc(before[i], a)
 	}
-	result := cluster.DrainResult{Withdrawn: len(c.Withdrawn), Stopping: c.Stopping}
+	result := cluster.DrainResult{Withdrawn: len(c.Withdrawn), Stopping: c.Stopping, Moved: c.Moved}
 	if c.Record != nil {
 		result.Drain = c.Record.ID
 		t.rows.recordDrain(c.Record)

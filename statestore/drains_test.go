@@ -172,7 +172,8 @@ func TestCancellingADrainWithdrawsItsMarks(t *testing.T) {
 	w.report(cluster.ClientComplete, "stopped", "ended")
 
 	done := w.request(cluster.DrainUpdate{Node: "n1", UpdatedBy: "eve", Meta: map[string]string{"why": "not today"}})
-	must.Eq(t, cluster.DrainResult{Drain: "d1", Withdrawn: 2, Stopping: []cluster.AllocID{"stopping"}}, done)
+	moved := []cluster.MovedAllocs{{Job: web.Key(), Allocs: 3}}
+	must.Eq(t, cluster.DrainResult{Drain: "d1", Withdrawn: 2, Stopping: []cluster.AllocID{"stopping"}, Moved: moved}, done)
 
 	for _, id := range []cluster.AllocID{"marked", "batch"} {
 		a := w.snap().Alloc(id)
@@ -292,4 +293,35 @@ func TestACompletionEndsNoOtherDrain(t *testing.T) {
 	must.Eq(t, []cluster.NodeID{"n1"}, nodeIDs(w.snap().DrainingNodes()))
 	must.Eq(t, []cluster.DrainID{"d2"}, recordIDs(w.snap().Drains()))
 	must.Eq(t, []string{"Node registered"}, w.messages("n3"))
+}
+
+// A cancel with Undo restores the eligibility that the node had when the drain began.
+func TestCancellingADrain_undo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		version  cluster.Version
+		eligible cluster.Eligibility // before the drain
+		after    cluster.Eligibility
+	}{
+		"eligible":         {cluster.VersionOfPauses, cluster.NodeEligible, cluster.NodeEligible},
+		"ineligible":       {cluster.VersionOfPauses, cluster.NodeIneligible, cluster.NodeIneligible},
+		"an older cluster": {cluster.VersionOfPauses - 1, cluster.NodeEligible, cluster.NodeIneligible},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.nodes("n1")
+			w.write(func(x *statestore.Txn) {
+				x.RaiseClusterVersion(c.version)
+				must.NoError(t, x.UpdateNodeEligibility("n1", c.eligible, w.now))
+			})
+			w.drain("n1", "d1", cluster.DrainSpec{})
+			w.drain("n1", "", cluster.DrainSpec{Deadline: time.Hour})
+			w.request(cluster.DrainUpdate{Node: "n1", Undo: true})
+			must.Eq(t, c.after, w.snap().Node("n1").SchedulingEligibility)
+			must.Eq(t, cluster.OutcomeCancelled, w.snap().DrainRecord("d1").Outcome)
+			w.request(cluster.DrainUpdate{Node: "n1", Undo: true})
+			must.Eq(t, c.after, w.snap().Node("n1").SchedulingEligibility, must.Sprint("no drain is there to undo"))
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -31,6 +32,13 @@ func StartDrain(n *cluster.Node, u cluster.DrainUpdate, index uint64) (*cluster.
 	d := &cluster.Drain{ID: u.Drain, NodeID: n.ID, CreateIndex: index}
 	d.Strategy.StartedAt = u.At.UTC()
 	return setDrain(n, d, cluster.EventDrainSet, u, index), nil
+}
+
+// NoteEligibility records in the drain of a node that [StartDrain] returned whether the node was eligible before. A server
+// of an older build does not record it, so a store calls NoteEligibility from [cluster.VersionOfPauses] on. Without it a
+// cancel with Undo leaves the node ineligible.
+func NoteEligibility(started, before *cluster.Node) {
+	started.Drain.EligibleBefore = before.SchedulingEligibility == cluster.NodeEligible
 }
 
 // UpdateDrain returns the next row of a node that drains, with the spec of the update. The drain
@@ -72,6 +80,8 @@ type Cancelled struct {
 	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers already
 	// stop them, and they have not stopped yet.
 	Stopping []cluster.AllocID
+	// Moved are, by job, the allocations that the drain has moved off the node or is stopping.
+	Moved []cluster.MovedAllocs
 }
 
 // CancelDrain ends the node's drain on request. It withdraws the drain's marks on allocations that
@@ -84,12 +94,13 @@ type Cancelled struct {
 func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uint64) Cancelled {
 	at := u.At.UTC()
 	c := Cancelled{Node: touch(n, at, index)}
-	if u.MarkEligible {
+	if u.MarkEligible || u.Undo && n.Draining() && n.Drain.EligibleBefore {
 		c.Node.SchedulingEligibility = cluster.NodeEligible
 	}
 	if !n.Draining() {
 		return c
 	}
+	moved := map[cluster.JobKey]int{}
 	for a := range v.DrainAllocs(n.Drain.ID) {
 		switch {
 		case a.ClientTerminal():
@@ -97,7 +108,12 @@ func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uin
 			c.Stopping = append(c.Stopping, a.ID)
 		default:
 			c.Withdrawn = append(c.Withdrawn, withdrawn(a, at, index))
+			continue
 		}
+		moved[a.JobKey()]++
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(moved), cluster.JobKey.Compare) {
+		c.Moved = append(c.Moved, cluster.MovedAllocs{Job: key, Allocs: moved[key]})
 	}
 	c.Record = record(n, cluster.OutcomeCancelled, len(c.Stopping), rules.Unconfirmed(v, n, cluster.OutcomeCancelled), at, index)
 	noteRequest(c.Record, u)

@@ -25,6 +25,7 @@ const (
 	RepeatedActed        Check = "G2 repeated request acted" // a request with a known key changed something, or a drain lost a key
 	RevisionMoved        Check = "G2 revision moved"         // a revision changed without its strategy or pause, or one of these without its revision
 	WrongPause           Check = "G2 wrong pause"            // a request paused or resumed other drains than it had to, or its answer is wrong
+	WrongUndo            Check = "G2 wrong undo"             // a cancel with undo left another eligibility than before the drain
 	WroteAfterTerm       Check = "G2 wrote after term"       // a drainer proposed after its term had ended
 
 	OutOfTurn  Check = "G3 out of turn" // a mark before the turn of its allocation
@@ -102,7 +103,7 @@ func Checks() []Check {
 	return []Check{
 		BelowLimit, WrongClass, SlotsTaken, VerdictLost, WronglyHeld,
 		NotDraining, StaleRevision, MarkedExcluded, UnexplainedMark, NotWithdrawn, ForeignMarkWithdrawn,
-		StoppedWithoutMark, PlacedAgain, RepeatedActed, RevisionMoved, WrongPause, WroteAfterTerm,
+		StoppedWithoutMark, PlacedAgain, RepeatedActed, RevisionMoved, WrongPause, WrongUndo, WroteAfterTerm,
 		OutOfTurn, BatchEarly,
 		LateEnd, EndForgotten, Stalled, WrongBound, BoundBroken, Mistimed, DeadlineMoved,
 		EndedEarly, UntrueOutcome, MiscountedLeft, MiscountedVolumes, MiscountedData, MiscountedMarks, MiscountedPurged,

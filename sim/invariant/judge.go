@@ -101,7 +101,7 @@ func (j *Judge) load(s *statestore.Snapshot) {
 	j.tables = tablesOf(s)
 	for _, n := range j.tables.draining {
 		d := n.drain()
-		j.drains[d.ID] = &drain{node: n.id, keys: slices.Clone(d.Keys)}
+		j.drains[d.ID] = &drain{node: n.id, keys: slices.Clone(d.Keys), eligible: d.EligibleBefore}
 	}
 	//lint:order each key has a value of its own
 	for id, d := range j.tables.records {

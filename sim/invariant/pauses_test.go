@@ -57,6 +57,15 @@ func brokenPauses() []broken {
 			s.fake(s.pausing("n1", false), shims.DrainPauseApplied{DrainPauseResult: cluster.DrainPauseResult{Changed: true}}, pauses(s.pausing("", false)))
 			return s
 		}},
+		{"an undo that leaves the node ineligible", invariant.WrongUndo, nil, func(t *testing.T) *fixture {
+			s := web(t, invariant.Options{}, 1, 1)
+			s.drain("n1", 0)
+			m := s.request("n1", nil)
+			m.Undo = true
+			s.forge(m, shims.DrainRequestApplied{DrainResult: cluster.DrainResult{Drain: "dn1"}}, s.updates(m),
+				func(state *statestore.Snapshot) { state.Node("n1").SchedulingEligibility = cluster.NodeIneligible })
+			return s
+		}},
 		{"a resume that leaves the deadline", invariant.DeadlineMoved, nil, func(t *testing.T) *fixture {
 			s := web(t, invariant.Options{}, 1, 1)
 			s.drain("n1", time.Hour)

@@ -13,6 +13,8 @@ type drain struct {
 	node cluster.NodeID
 	// keys are the idempotency keys of all requests for the drain, oldest first.
 	keys []string
+	// eligible means that the node was eligible when the drain began.
+	eligible bool
 }
 
 // requestJudge judges the requests of operators for drains: G2, and the deadlines of G4.
@@ -41,6 +43,7 @@ func (j *requestJudge) judge(e *entry, m *shims.NodeUpdateDrain) {
 	}
 	if n.drain() != nil {
 		j.judgeCancel(n.drain(), updated.DrainResult)
+		j.judgeUndo(e, n, m)
 		j.noteKey(e, n.drain().ID, m)
 	}
 }
@@ -107,6 +110,9 @@ func (j *requestJudge) judgeStrategy(e *entry, m *shims.NodeUpdateDrain, subject
 		delete(j.tables.pauses.Own, n.Drain.ID) // a forced drain is not paused
 	}
 	j.noteKey(e, n.Drain.ID, m)
+	if before := e.Before.Node(m.Node); starts && before != nil {
+		j.drains[n.Drain.ID].eligible = before.SchedulingEligibility == "eligible"
+	}
 	deadline := time.Time{}
 	if m.Spec.Deadline > 0 {
 		deadline = m.At.Add(m.Spec.Deadline)
@@ -137,5 +143,16 @@ func (j *requestJudge) judgeCancel(d *cluster.Drain, answer cluster.DrainResult)
 	if answer.Drain != d.ID || answer.Withdrawn != withdrawn || !slices.Equal(answer.Stopping, slices.Compact(stopping)) {
 		j.find(NotWithdrawn, Violation{Drain: d.ID, Node: d.NodeID}, "the answer counts %d withdrawn marks and %v that already stop, but it must be %d and %v",
 			answer.Withdrawn, answer.Stopping, withdrawn, stopping)
+	}
+}
+
+// judgeUndo judges the eligibility of a node after a cancel with undo.
+func (j *requestJudge) judgeUndo(e *entry, n *node, m *shims.NodeUpdateDrain) {
+	d, after := j.drains[n.drain().ID], e.After.Node(m.Node)
+	if !m.Undo || d == nil || after == nil {
+		return
+	}
+	if is, must := after.SchedulingEligibility == "eligible", d.eligible || m.MarkEligible; is != must {
+		j.find(WrongUndo, on(n), "the node is eligible: %t, and it was eligible before the drain: %t", is, must)
 	}
 }

@@ -269,7 +269,8 @@
 //     stay. key=NAME: the key of the request. twice: the request is sent a second time. On a draining
 //     node it changes the drain's strategy.
 //
-//   - cancel NODES: eligible makes the nodes eligible again; key=NAME.
+//   - cancel NODES: eligible makes the nodes eligible again; undo makes those eligible that were before their
+//     drain; key=NAME.
 //
 //   - hold NODES or hold all: pauses the drains of the nodes, or all drains. for=TIME: resumes them after
 //     this time.

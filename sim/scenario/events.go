@@ -68,6 +68,7 @@ type (
 	Cancel struct {
 		Nodes    []cluster.NodeID // never empty
 		Eligible bool             `drain:"eligible"`
+		Undo     bool             `drain:"undo"`
 		Key      string           `drain:"key"`
 	}
 	// PauseDrains pauses the drains of nodes, or all drains. ResumeDrains ends such pauses. They are printed as

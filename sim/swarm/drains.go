@@ -148,7 +148,7 @@ func (m *story) drawCancels() {
 	for range m.draft.times(d, drainCancel) {
 		e := one(d, m.drains...)
 		at := e.at + d.span(20*time.Millisecond, 2*time.Minute)
-		m.draft.happens(at, &scenario.Cancel{Nodes: []cluster.NodeID{e.node}, Eligible: d.odds(0.6)})
+		m.draft.happens(at, &scenario.Cancel{Nodes: []cluster.NodeID{e.node}, Eligible: d.odds(0.6), Undo: m.draft.dice("undo").odds(0.3)})
 		m.anchor(at)
 		if m.draft.shows(d, drainAgain) {
 			at += one(d, 0, d.span(time.Millisecond, time.Second), d.span(time.Second, time.Minute))

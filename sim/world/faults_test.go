@@ -229,7 +229,7 @@ func TestFaults_cordonAfterDrains(t *testing.T) {
 	w.at(2*armed, func() { w.drainNode("n4", 0) }) // n4 is empty
 	w.at(2*armed, func() { w.drainNode("n3", 0) })
 	w.at(2*armed, func() { w.Operator.Propose(w.Operator.Requests.DeleteNode("n2"), nil) })
-	w.at(30*time.Second, func() { w.Operator.Propose(w.Operator.Requests.Cancel("n3", true, ""), nil) })
+	w.at(30*time.Second, func() { w.Operator.Propose(w.Operator.Requests.Cancel("n3", true, false, ""), nil) })
 	w.run(t, lasts)
 	eligible := map[cluster.NodeID]bool{}
 	for n := range w.State().Nodes() {

@@ -192,7 +192,7 @@ func (o operation) do(op scenario.Op) (done bool, err error) {
 		o.drain(op)
 	case *scenario.Cancel:
 		for _, id := range op.Nodes {
-			o.send(o.Requests.Cancel(id, op.Eligible, op.Key))
+			o.send(o.Requests.Cancel(id, op.Eligible, op.Undo, op.Key))
 		}
 	case *scenario.Confirm:
 		for _, id := range op.Nodes {

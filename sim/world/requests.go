@@ -18,10 +18,14 @@ func (r *Requests) Drain(id cluster.NodeID, spec *cluster.DrainSpec, key string)
 	}}
 }
 
-// Cancel is a request to end a node's drain. With eligible it also makes the node eligible.
-func (r *Requests) Cancel(id cluster.NodeID, eligible bool, key string) *shims.NodeUpdateDrain {
+// Cancel is a request to end a node's drain. With eligible it also makes the node eligible, and with undo if it was
+// before.
+func (r *Requests) Cancel(id cluster.NodeID, eligible, undo bool, key string) *shims.NodeUpdateDrain {
 	m := r.Drain(id, nil, key)
 	m.MarkEligible = eligible
+	if undo && r.world.Truth().ClusterVersion() >= cluster.VersionOfPauses {
+		m.Undo = true
+	}
 	if eligible {
 		m.Evals = r.nodeEvals(id)
 	}
@@ -36,7 +40,7 @@ func (r *Requests) Pause(id cluster.NodeID, pause bool) *shims.PauseDrains {
 // Again repeats a drain request with its key.
 func (r *Requests) Again(m *shims.NodeUpdateDrain) *shims.NodeUpdateDrain {
 	if m.Spec == nil {
-		return r.Cancel(m.Node, m.MarkEligible, m.Key)
+		return r.Cancel(m.Node, m.MarkEligible, m.Undo, m.Key)
 	}
 	return r.Drain(m.Node, m.Spec, m.Key)
 }

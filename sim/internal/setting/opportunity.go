@@ -87,7 +87,7 @@ func (o Opportunity) Op(r *rand.Rand) scenario.Op {
 		deadline := Draw(r, scenario.Range{Min: shortestDeadline, Max: longestDeadline})
 		return &scenario.Drain{Nodes: nodes, Deadline: deadline.Round(time.Millisecond)}
 	case scenario.DrainCancel:
-		return &scenario.Cancel{Nodes: nodes, Eligible: r.IntN(2) == 1}
+		return &scenario.Cancel{Nodes: nodes, Eligible: r.IntN(2) == 1, Undo: r.IntN(3) == 1}
 	case scenario.DrainPause:
 		return &scenario.PauseDrains{Nodes: nodes, For: drawPause(r)}
 	case scenario.PauseAll:
