@@ -57,6 +57,9 @@ func (a *Agent) setMetricsSources(api *httpapi.Handler) {
 			State:       a.digests.status,
 			Held:        a.server.HeldRows,
 			Unconfirmed: func() ([]*cluster.Drain, bool) { return unconfirmed(a.server) },
+			PauseOfAll: func() (*cluster.DrainPause, bool) {
+				return a.server.Store().Snapshot().DrainPause(), a.server.Leads()
+			},
 		})
 	}
 }

@@ -17,7 +17,8 @@ type observedDrain struct {
 	revision cluster.Revision
 	// endsBy is the first bound of the drain's revision; zero if it has none.
 	endsBy time.Time
-	// left are the allocations left, and since is when a scrape first found that number.
+	// left are the allocations left, and since is when a scrape first found that number, or last found the drain
+	// paused.
 	left  [cluster.StageCount]int
 	since time.Time
 }
@@ -33,7 +34,7 @@ func (p *puller) observe(all []rules.Status, now time.Time) map[cluster.DrainID]
 		if !known || s.revision != d.Revision {
 			s.revision, s.endsBy = d.Revision, all[i].EndsBy
 		}
-		if !known || s.left != all[i].Left {
+		if !known || s.left != all[i].Left || !all[i].PausedSince.IsZero() {
 			s.left, s.since = all[i].Left, now
 		}
 		observed[d.ID] = s
@@ -42,11 +43,14 @@ func (p *puller) observe(all []rules.Status, now time.Time) map[cluster.DrainID]
 	return observed
 }
 
-func (s observedDrain) state(d *cluster.Drain, now time.Time) string {
+// state returns the state of a drain. The deadline and the bound of a paused drain do not come.
+func (s observedDrain) state(d *rules.Status, now time.Time) string {
 	switch {
+	case !d.PausedSince.IsZero():
+		return stateDraining
 	case !s.endsBy.IsZero() && now.After(s.endsBy):
 		return statePastBound
-	case d.Strategy.Passed(now):
+	case d.Drain.Strategy.Passed(now):
 		return statePastDeadline
 	}
 	return stateDraining
@@ -63,10 +67,10 @@ type namedDrain struct {
 const reasonNothingLeft = "nothing_left"
 
 // unchanged returns the drains with the time since their number of allocations left changed. Its
-// label is the worst reason. A drain that only lets batch work finish is not in it.
+// label is the worst reason. A drain that is paused or only lets batch work finish is not in it.
 func unchanged(all []rules.Status, observed map[cluster.DrainID]observedDrain, now time.Time) (named []namedDrain) {
 	for i := range all {
-		if reason := stuckBy(&all[i]); reason != "" {
+		if reason := stuckBy(&all[i]); reason != "" && all[i].PausedSince.IsZero() {
 			named = append(named, namedDrain{all[i].Drain.ID, all[i].NodeName, reason, now.Sub(observed[all[i].Drain.ID].since)})
 		}
 	}
@@ -92,7 +96,7 @@ func stuckBy(s *rules.Status) string {
 func late(all []rules.Status, observed map[cluster.DrainID]observedDrain, now time.Time) (named []namedDrain) {
 	for i := range all {
 		d := all[i].Drain
-		state := observed[d.ID].state(d, now)
+		state := observed[d.ID].state(&all[i], now)
 		if state == stateDraining {
 			continue
 		}
@@ -110,6 +114,35 @@ func timeLeft(all []rules.Status, now time.Time) (named []namedDrain) {
 	for i := range all {
 		if ends := all[i].EndsAbout; !ends.IsZero() {
 			named = append(named, namedDrain{drain: all[i].Drain.ID, node: all[i].NodeName, took: max(0, ends.Sub(now))})
+		}
+	}
+	return named
+}
+
+// The causes of a pause.
+const (
+	// pausedItself: the drain has a pause of its own. It stays paused after a resume of all.
+	pausedItself = "drain"
+	// pausedWithAll: only the pause of all drains holds it.
+	pausedWithAll = "all"
+)
+
+// pauseCause returns the cause of a drain's pause, or empty if the drain is not paused.
+func pauseCause(s *rules.Status) string {
+	switch {
+	case s.PausedSince.IsZero():
+		return ""
+	case s.Drain.Paused != nil:
+		return pausedItself
+	}
+	return pausedWithAll
+}
+
+// paused returns the paused drains, with the time since then. Its label is the cause.
+func paused(all []rules.Status, now time.Time) (named []namedDrain) {
+	for i := range all {
+		if cause := pauseCause(&all[i]); cause != "" {
+			named = append(named, namedDrain{all[i].Drain.ID, all[i].NodeName, cause, now.Sub(all[i].PausedSince)})
 		}
 	}
 	return named

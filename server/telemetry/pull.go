@@ -22,6 +22,9 @@ type Sources struct {
 	// Unconfirmed returns the records of ended drains that count unconfirmed allocations, oldest first.
 	// leads is false on a server that does not lead: the leader has them.
 	Unconfirmed func() (records []*cluster.Drain, leads bool)
+	// PauseOfAll returns the pause of all drains, or nil. leads is false on a server that does not lead: the
+	// leader has it.
+	PauseOfAll func() (all *cluster.DrainPause, leads bool)
 	// Raft is the server's raft; see [raft.Raft].
 	Raft Raft
 	// BlockingQueries is how many readers wait for a change.
@@ -65,7 +68,7 @@ func (t *Telemetry) Watch(s Sources) { t.sources.Store(&s) }
 
 // The states of a running drain.
 const (
-	// stateDraining: within its deadline, or without one.
+	// stateDraining: within its deadline, without one, or paused.
 	stateDraining = "draining"
 	// statePastDeadline: its deadline has passed, and the servers stop what is left.
 	statePastDeadline = "past_deadline"
@@ -157,6 +160,11 @@ func (p *puller) Collect(to chan<- prometheus.Metric) {
 			out.unconfirmed(records)
 		}
 	}
+	if s.PauseOfAll != nil {
+		if all, leads := s.PauseOfAll(); leads && all != nil {
+			out.gauge("drains_paused_timestamp_seconds", "Since when all drains are paused, in seconds since 1970; missing without a pause of all; only on the leader.", float64(all.At.Unix()))
+		}
+	}
 	if s.Drains != nil {
 		if all, err := s.Drains(); err == nil { // otherwise the leader's scrape has them
 			out.drains(all, p.observe(all, out.now))
@@ -214,11 +222,12 @@ func (s scrape) raft(r Raft) {
 }
 
 func (s scrape) drains(all []rules.Status, observed map[cluster.DrainID]observedDrain) {
-	states := map[string]int{}
+	states, causes := map[string]int{}, map[string]int{}
 	var waiting [rules.ReasonCount]int
 	var left [cluster.StageCount]int
 	for i := range all {
-		states[observed[all[i].Drain.ID].state(all[i].Drain, s.now)]++
+		states[observed[all[i].Drain.ID].state(&all[i], s.now)]++
+		causes[pauseCause(&all[i])]++
 		for r, n := range all[i].Waiting {
 			waiting[r] += n
 		}
@@ -228,6 +237,9 @@ func (s scrape) drains(all []rules.Status, observed map[cluster.DrainID]observed
 	}
 	for _, state := range []string{stateDraining, statePastDeadline, statePastBound} {
 		s.gauge("drains", "Running drains, by state; only on the leader.", float64(states[state]), "state", state)
+	}
+	for _, cause := range []string{pausedItself, pausedWithAll} {
+		s.gauge("drains_paused", "Paused drains, by cause; only on the leader.", float64(causes[cause]), "cause", cause)
 	}
 	for r := range rules.ReasonCount {
 		s.gauge("allocs_waiting", "Allocations on draining nodes, by the reason why they are still there; only on the leader.", float64(waiting[r]), "reason", identifier(r.String()))
@@ -246,5 +258,9 @@ func (s scrape) drains(all []rules.Status, observed map[cluster.DrainID]observed
 	for _, d := range longest(late(all, observed, s.now)) {
 		s.gauge("drain_late_seconds", "Time since the deadline, for the drains that passed it, the latest first; only on the leader.", d.took.Seconds(),
 			"drain", string(d.drain), "node", d.node, "state", d.label)
+	}
+	for _, d := range longest(paused(all, s.now)) {
+		s.gauge("drain_paused_seconds", "Time since the drain was paused, for the drains that are paused longest, by cause; only on the leader.", d.took.Seconds(),
+			"drain", string(d.drain), "node", d.node, "cause", d.label)
 	}
 }

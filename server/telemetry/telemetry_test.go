@@ -149,12 +149,21 @@ func (l *log) running() telemetry.Sources {
 		s.Left[cluster.StageConsumers] = 4
 		return s
 	}
+	all := &cluster.DrainPause{At: began}
+	paused := func(id cluster.DrainID, own *cluster.DrainPause) rules.Status {
+		s := status(id, time.Second, 0)
+		s.Drain.Paused, s.PausedSince, s.PauseOfAll, s.EndsBy, s.EndsAbout = own, began, all, time.Time{}, time.Time{}
+		s.Waiting, s.Left = [rules.ReasonCount]int{rules.ReasonPaused: 2}, [cluster.StageCount]int{2}
+		return s
+	}
 	return telemetry.Sources{
 		Drains: func() ([]rules.Status, error) {
 			return []rules.Status{
 				status("d1", 0, 0), status("d2", time.Hour, time.Hour), status("d3", time.Second, time.Hour), status("d4", time.Second, time.Second),
+				paused("d5", all), paused("d6", nil), paused("d7", nil),
 			}, nil
 		},
+		PauseOfAll: func() (*cluster.DrainPause, bool) { return all, true },
 		Unconfirmed: func() ([]*cluster.Drain, bool) {
 			return []*cluster.Drain{{ID: "d0", NodeName: "node-d0", Unconfirmed: &cluster.UnconfirmedAllocs{Count: 3}}}, true
 		},
@@ -191,7 +200,7 @@ func TestScrape(t *testing.T) {
 		l := newLog(t, telemetry.Options{CertificateExpires: func() time.Time { return time.Unix(1_900_000_000, 0) }})
 		l.drained()
 		l.Watch(l.running())
-		must.Eq(t, "4", l.value(`nodedrain_drains{state="draining"}`))
+		must.Eq(t, "7", l.value(`nodedrain_drains{state="draining"}`))
 		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown})
 		l.Must(&shims.NodeUpdateStatus{At: time.Now(), Node: "n2", Status: cluster.NodeDown}) // it was down already
 		time.Sleep(3 * time.Second)
@@ -589,6 +598,51 @@ func TestScrape_pastBound(t *testing.T) {
 		must.Eq(t, "none", state())
 		runs = true
 		must.Eq(t, "past_deadline", state())
+		l.Close()
+	})
+}
+
+// A paused drain is neither stuck nor late. After its resume the time begins again.
+func TestScrape_paused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		d := rules.Status{NodeName: "n1", Drain: &cluster.Drain{ID: "d1", Revision: 1}, EndsBy: time.Now().Add(time.Minute)}
+		d.Drain.Strategy = cluster.DrainStrategy{DrainSpec: cluster.DrainSpec{Deadline: time.Second}, ForceDeadline: time.Now().Add(time.Second)}
+		d.Left[cluster.StageConsumers], d.Waiting[rules.ReasonStopping] = 1, 1
+		var all *cluster.DrainPause
+		leads := true
+		l.Watch(telemetry.Sources{
+			Drains:     func() ([]rules.Status, error) { return []rules.Status{d}, nil },
+			PauseOfAll: func() (*cluster.DrainPause, bool) { return all, leads },
+		})
+		shows := func(draining, unchanged, late, itself, withAll, since string) {
+			t.Helper()
+			must.Eq(t, draining, l.value(`nodedrain_drains{state="draining"}`))
+			must.Eq(t, unchanged, l.value(`nodedrain_drain_unchanged_seconds{drain="d1",node="n1",reason="stopping"}`))
+			must.Eq(t, late, l.value(`nodedrain_drain_late_seconds{drain="d1",node="n1",state="past_deadline"}`))
+			must.Eq(t, itself, l.value(`nodedrain_drain_paused_seconds{cause="drain",drain="d1",node="n1"}`))
+			must.Eq(t, withAll, l.value(`nodedrain_drain_paused_seconds{cause="all",drain="d1",node="n1"}`))
+			must.Eq(t, since, l.value("nodedrain_drains_paused_timestamp_seconds"))
+		}
+		shows("1", "0", "", "", "", "")
+		all = &cluster.DrainPause{At: time.Now()}
+		since := strconv.FormatFloat(float64(all.At.Unix()), 'g', -1, 64)
+		d.PausedSince, d.PauseOfAll, d.EndsBy = all.At, all, time.Time{}
+		time.Sleep(time.Hour)
+		shows("1", "", "", "", "3600", since)
+		d.Drain = d.Drain.Copy()
+		d.Drain.Paused, d.Drain.Revision = all, 2
+		shows("1", "", "", "3600", "", since)
+		leads = false
+		shows("1", "", "", "3600", "", "")
+		leads, all = true, nil
+		d.Drain = d.Drain.Copy()
+		d.Drain.Paused, d.Drain.Revision, d.PausedSince, d.PauseOfAll = nil, 3, time.Time{}, nil
+		d.Drain.Strategy.ForceDeadline, d.EndsBy = time.Now().Add(time.Second), time.Now().Add(time.Minute)
+		shows("1", "0", "", "", "", "")
+		time.Sleep(10 * time.Second)
+		shows("0", "10", "9", "", "", "")
 		l.Close()
 	})
 }
