@@ -82,10 +82,10 @@ func SnapshotRestore() *cli.Command {
   cluster, the command shows the ids of both, and -yes needs -other-cluster too. A cluster
   that was created again has another id.
 
-  Drains that ran when the file was saved continue with the deadlines they had then. If
-  its deadline has passed, a drain stops the rest of the allocations on its node at once.
-  Nodes have the secrets of that time. The servers do not have a node that registered
-  later: its client registers it again.
+  Drains that ran when the file was saved continue with the deadlines they had then, and
+  paused drains stay paused. If its deadline has passed, a drain stops the rest of the
+  allocations on its node at once. Nodes have the secrets of that time. The servers do not
+  have a node that registered later: its client registers it again.
 
   Allocations that were placed after the file was saved still run after the restore. Each
   client reports and stops them at its next contact. Until a client that is dead, frozen
@@ -257,15 +257,21 @@ func (c *contents) write(out io.Writer, now time.Time) {
 	f.Add("Claims", fmt.Sprint(count(c.state.WorkView().Claims())))
 	f.Add("Ended drains", fmt.Sprint(count(c.state.Drains())))
 	f.Add("Running drains", fmt.Sprint(count(c.state.DrainingNodes())))
+	if all := c.state.DrainPause(); all != nil {
+		f.Add("All drains", "paused since "+all.At.UTC().Format(time.RFC3339))
+	}
 	f.Write(out)
 	for n := range c.state.DrainingNodes() {
-		fmt.Fprintf(out, "  Node %s (%s): %s\n", cli.SingleLine(n.Name), cli.ShortID(string(n.ID), false), savedLimit(n.Drain, now))
+		fmt.Fprintf(out, "  Node %s (%s): %s\n", cli.SingleLine(n.Name), cli.ShortID(string(n.ID), false), savedLimit(n.Drain, c.state.DrainPause(), now))
 	}
 }
 
-// savedLimit is the limit of a drain that a restore continues.
-func savedLimit(d *cluster.Drain, now time.Time) string {
+// savedLimit is the limit of a drain that a restore continues. all is the pause of all drains, or nil.
+func savedLimit(d *cluster.Drain, all *cluster.DrainPause, now time.Time) string {
+	since := d.PausedSince(all)
 	switch {
+	case !since.IsZero():
+		return "paused since " + since.UTC().Format(time.RFC3339) + ": a restored drain stays paused"
 	case !d.Strategy.Finite():
 		return "drains without a deadline"
 	case d.Strategy.Passed(now):
