@@ -27,6 +27,8 @@ type View struct {
 	healthy     map[cluster.GroupKey]int
 	marked      map[cluster.DrainID][]*cluster.Allocation
 	evals       map[cluster.JobKey][]*cluster.Evaluation
+	// pauseOfAll is the pause of all drains, or nil.
+	pauseOfAll *cluster.DrainPause
 }
 
 // place is one of the lists of a node's allocations.
@@ -36,7 +38,10 @@ type place struct {
 	leaving bool
 }
 
-var _ rules.View = (*View)(nil)
+var (
+	_ rules.View      = (*View)(nil)
+	_ rules.PauseView = (*View)(nil)
+)
 
 // New returns the view of a state: all rows as they are after the entry of the index. The rows may
 // be in any order. They belong to the view: the caller must not change the rows or the slices after
@@ -78,6 +83,14 @@ func New(index uint64, nodes []*cluster.Node, jobs []*cluster.Job, allocs []*clu
 		slices.SortStableFunc(group, func(a, b *cluster.Allocation) int { return cmp.Compare(a.Progress(), b.Progress()) })
 	}
 	return v
+}
+
+// WithPause returns the view of the same state with a pause of all drains, or without one if all is nil. The views
+// share everything else.
+func (v *View) WithPause(all *cluster.DrainPause) *View {
+	paused := *v
+	paused.pauseOfAll = all
+	return &paused
 }
 
 func sorted[T any](rows []*T, compare func(a, b *T) int) []*T {
@@ -197,3 +210,6 @@ func (v *View) DrainAllocs(d cluster.DrainID) iter.Seq[*cluster.Allocation] {
 func (v *View) OpenEvals(key cluster.JobKey) iter.Seq[*cluster.Evaluation] {
 	return slices.Values(v.evals[key])
 }
+
+// DrainPause is for [rules.PauseView].
+func (v *View) DrainPause() *cluster.DrainPause { return v.pauseOfAll }
