@@ -48,6 +48,10 @@ func Answer(ctx context.Context, store *statestore.Store, q Question, s Settings
 	if s.Elsewhere {
 		a.Limits = append(a.Limits, "placement was not judged: in the plan every replacement finds a place")
 	}
+	paused := q.resumes(base.Snapshot())
+	if paused {
+		a.Limits = append(a.Limits, "all drains are paused: in the plan they are resumed when it begins")
+	}
 	a.Plays = len(results)
 	if least, most := results[0], results[len(results)-1]; len(results) >= leastForRange && most.Took > 0 {
 		a.Least, a.Most = least.Took, most.Took
@@ -58,7 +62,9 @@ func Answer(ctx context.Context, store *statestore.Store, q Question, s Settings
 	if err := addComparisons(ctx, base, q, s, median, a); err != nil {
 		return nil, err
 	}
-	a.Sentence = sentence(a, q)
+	if a.Sentence = sentence(a, q); paused {
+		a.Sentence += "; all drains are paused now"
+	}
 	return a, nil
 }
 

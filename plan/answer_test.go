@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,50 @@ func TestAnswer_changesNothing(t *testing.T) {
 	first := f.answer(2, cluster.DrainSpec{Deadline: time.Minute}, plan.Settings{})
 	must.Eq(t, before, dump(f))
 	must.Eq(t, first, f.answer(2, cluster.DrainSpec{Deadline: time.Minute}, plan.Settings{}))
+}
+
+// While all drains are paused, drains that would not move are played as if they were resumed, beside other drains that
+// the pause holds. The answer states it. Forced drains move all the same.
+func TestAnswer_allPaused(t *testing.T) {
+	t.Parallel()
+	const limit = "all drains are paused: in the plan they are resumed when it begins"
+	for name, c := range map[string]struct {
+		spec   cluster.DrainSpec
+		paused string
+	}{
+		"paced":         {cluster.DrainSpec{}, "; all drains are paused now"},
+		"to a deadline": {cluster.DrainSpec{Deadline: 10 * time.Second}, "; all drains are paused now"},
+		"forced":        {cluster.DrainSpec{Deadline: -1}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, 4)
+			f.run(clustertest.Job("web", cluster.JobService, 4), node(0), node(0), node(1), node(2))
+			f.Drain(node(1), &cluster.DrainSpec{})
+			want := f.answer(1, c.spec, plan.Settings{})
+			f.pause("", true)
+			got := f.answer(1, c.spec, plan.Settings{})
+			must.NotEq(t, 0, got.Took)
+			must.Eq(t, c.paused != "", slices.Contains(got.Limits, limit))
+			if c.paused != "" {
+				must.Eq(t, want.Sentence+c.paused, got.Sentence)
+				must.Eq(t, want.Nodes, got.Nodes)
+			}
+			must.StrNotContains(t, got.Sentence, "does not end")
+		})
+	}
+}
+
+// The drain of a node that an operator has paused stays paused in a plan of another strategy.
+func TestAnswer_paused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 3)
+	f.run(clustertest.Job("web", cluster.JobService, 3), node(0), node(0), node(1))
+	f.Drain(node(0), &cluster.DrainSpec{})
+	f.pause(node(0), true)
+	a := f.answer(1, cluster.DrainSpec{Deadline: time.Hour}, plan.Settings{})
+	must.Eq(t, "no allocation leaves, and the drain does not end: 2 allocations wait; nothing falls below its limit", a.Sentence)
+	must.Eq(t, "paused", a.Nodes[0].Waits[0].Reason)
 }
 
 func dump(f *fixture) string {

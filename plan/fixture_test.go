@@ -47,6 +47,12 @@ func (f *fixture) run(j *cluster.Job, on ...cluster.NodeID) *cluster.Job {
 	return j
 }
 
+// pause pauses or resumes the drain of a node, or all drains if the node is empty.
+func (f *fixture) pause(n cluster.NodeID, pause bool) {
+	f.Helper()
+	f.Must(&shims.PauseDrains{DrainPauseUpdate: cluster.DrainPauseUpdate{Node: n, Pause: pause, At: f.now}})
+}
+
 // learn lets an allocation of the job take these times. It is not there any more afterwards.
 func (f *fixture) learn(j *cluster.Job, on cluster.NodeID, start, verdict, stop time.Duration) {
 	f.Helper()

@@ -29,8 +29,8 @@ type Outlook struct {
 	healthy map[cluster.GroupKey]int
 }
 
-// Estimates returns the estimate of each running drain that has one. A drain has none if it does not end as
-// things are, or if the times of an allocation that has to leave were never observed. The caller must not
+// Estimates returns the estimate of each running drain that has one. A drain has none if it is paused, if it does not
+// end as things are, or if the times of an allocation that has to leave were never observed. The caller must not
 // change the map.
 func (o *Outlook) Estimates() map[cluster.DrainID]Estimate { return o.estimates }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
+	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/plan"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
@@ -90,4 +91,52 @@ func TestOutlook_later(t *testing.T) {
 			must.Eq(t, want, later)
 		})
 	}
+}
+
+// A paused drain has no time left, and the play of the others does not wait for it. After the resume it has one again.
+func TestOutlook_paused(t *testing.T) {
+	t.Parallel()
+	for _, of := range []cluster.NodeID{node(0), ""} {
+		t.Run("pause of "+string(of), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, 4)
+			j := f.Job(clustertest.Job("web", cluster.JobService, 3))
+			for range 5 {
+				f.learn(j, node(2), 40*time.Second, 20*time.Second, 10*time.Second)
+			}
+			f.run(j, node(0), node(0), node(1))
+			f.Drain(node(0), &cluster.DrainSpec{Deadline: time.Hour})
+			f.Drain(node(1), &cluster.DrainSpec{Deadline: -1})
+			knows := func(o *plan.Outlook, want bool) {
+				t.Helper()
+				_, _, known := f.look(o, node(0))
+				must.Eq(t, want, known)
+				_, _, known = f.look(o, node(1))
+				must.True(t, known)
+			}
+			var o plan.Outlook
+			knows(&o, true)
+			f.pause(of, true)
+			knows(&o, false)
+			r := result.Of(plan.Play(t.Context(), f.FSM.Store(), plan.Question{Running: true, At: f.now}, plan.Settings{Typical: true})).OK(t)
+			must.Less(t, 2*time.Minute, r.Took)
+			must.False(t, r.Cut)
+			f.now = f.now.Add(2 * time.Hour) // past the deadline that it had
+			f.pause(of, false)
+			_, later, known := f.look(&o, node(0))
+			must.True(t, known)
+			must.Eq(t, "", later)
+		})
+	}
+}
+
+// If all running drains are paused, a play ends at once.
+func TestPlay_onlyPausedDrains(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 2)
+	f.run(clustertest.Job("web", cluster.JobService, 2), node(0), node(1))
+	f.Drain(node(0), &cluster.DrainSpec{Deadline: time.Hour})
+	f.pause("", true)
+	r := result.Of(plan.Play(t.Context(), f.FSM.Store(), plan.Question{Running: true, At: f.now}, plan.Settings{})).OK(t)
+	must.Eq(t, &plan.Result{}, r)
 }

@@ -23,7 +23,7 @@ type Question struct {
 	Spec cluster.DrainSpec
 	// At is the time at which the drains begin, never zero.
 	At time.Time
-	// Running plays the drains that run in the state. Then there are no Nodes and no Spec.
+	// Running plays the drains that run in the state and are not paused. Then there are no Nodes and no Spec.
 	Running bool
 	// OneByOne begins the drain of a node when the one before it has ended. Otherwise all begin at once.
 	OneByOne bool
@@ -137,6 +137,12 @@ func (q Question) check(state *statestore.Snapshot) error {
 	return nil
 }
 
+// resumes reports whether the play begins with the end of the pause of all drains, because the drains of the question would
+// not move under it. Forced drains do.
+func (q Question) resumes(state *statestore.Snapshot) bool {
+	return !q.Running && q.Spec.Deadline >= 0 && state.DrainPause() != nil
+}
+
 func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	p := &play{question: q, settings: s, now: q.At, drainerWake: make(chan struct{}, 1), schedulerAwake: true}
 	if p.settings.MaxEntries == 0 {
@@ -151,6 +157,10 @@ func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {
 	p.times = times{state: copied.Snapshot(), began: q.At, typical: s.Typical}
 	p.tally = newTally(copied.Snapshot(), q, p.times)
 	p.times.unit = unitOf(p.tally.allocs)
+
+	if q.resumes(copied.Snapshot()) {
+		p.log.Propose(&shims.PauseDrains{DrainPauseUpdate: cluster.DrainPauseUpdate{At: q.At}}, func(shims.Answer) {})
+	}
 
 	ids := new(names)
 	c := s.Drainer

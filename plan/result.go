@@ -11,7 +11,7 @@ import (
 // Result is what came of one play.
 type Result struct {
 	// Took is the virtual time from the first request to the end of the last drain. It is zero if a drain has
-	// not ended, because nothing would end it: then a node has no outcome.
+	// not ended, because nothing would end it: then a node has no outcome. It is also zero if no drain was played.
 	Took time.Duration
 	// Cut means that the play reached a limit of [Settings].
 	Cut bool

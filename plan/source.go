@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/statestore"
 )
 
 // Source has the rows of one state of a cluster, for a scheduler with a store of its own: see [Load]. A View of
-// package rowview is one. The rows are not written to.
+// package rowview is one. A Source that implements [rules.PauseView] has the pause of all drains too. The rows are not
+// written to.
 type Source interface {
 	// Index is the index of the newest entry in the state, above zero.
 	Index() uint64
@@ -104,6 +106,9 @@ func rowsOf(src Source) statestore.Rows {
 	}
 	if v, is := src.(VolumeSource); is {
 		rows.Volumes, rows.Claims = slices.Collect(v.Volumes()), slices.Collect(v.Claims())
+	}
+	if v, is := src.(rules.PauseView); is {
+		rows.Pause = v.DrainPause()
 	}
 	return rows
 }

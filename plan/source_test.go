@@ -3,6 +3,7 @@ package plan_test
 import (
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,14 +45,18 @@ func TestLoad_playsTheSame(t *testing.T) {
 	f.Drain(node(1), &cluster.DrainSpec{})
 	f.Mark(cluster.MarkPaced, "web-2")
 	f.Plan(web, []cluster.AllocID{"web-2"})
-	want := sentenceOf(t, f.FSM.Store(), plan.Settings{})
+	for _, paused := range []bool{false, true} {
+		f.pause("", paused)
+		want := sentenceOf(t, f.FSM.Store(), plan.Settings{})
+		must.Eq(t, paused, strings.HasSuffix(want, "all drains are paused now"))
 
-	copied := result.Of(plan.Load(source{f.State()})).OK(t)
-	must.Eq(t, want, sentenceOf(t, copied, plan.Settings{}))
+		copied := result.Of(plan.Load(source{f.State()})).OK(t)
+		must.Eq(t, want, sentenceOf(t, copied, plan.Settings{}))
 
-	s := f.State()
-	view := rowview.New(s.Index(), slices.Collect(s.Nodes()), slices.Collect(s.Jobs()), slices.Collect(s.Allocs()), slices.Collect(s.Evals()))
-	must.Eq(t, want, sentenceOf(t, result.Of(plan.Load(view)).OK(t), plan.Settings{}))
+		s := f.State()
+		view := rowview.New(s.Index(), slices.Collect(s.Nodes()), slices.Collect(s.Jobs()), slices.Collect(s.Allocs()), slices.Collect(s.Evals()))
+		must.Eq(t, want, sentenceOf(t, result.Of(plan.Load(view.WithPause(s.DrainPause()))).OK(t), plan.Settings{}))
+	}
 }
 
 // Without a scheduler every replacement finds a place, and the answer states that placement was not judged.

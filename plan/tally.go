@@ -43,7 +43,9 @@ type groupTally struct {
 func newTally(state *statestore.Snapshot, q Question, times times) *tally {
 	if q.Running {
 		for n := range state.DrainingNodes() {
-			q.Nodes = append(q.Nodes, n.ID)
+			if n.Drain.PausedSince(state.DrainPause()).IsZero() {
+				q.Nodes = append(q.Nodes, n.ID)
+			}
 		}
 	}
 	t := &tally{question: q, times: times, nodes: make(map[cluster.NodeID]*NodeResult, len(q.Nodes)), groups: map[cluster.GroupKey]*groupTally{}}
@@ -230,7 +232,7 @@ func (t *tally) recovered() bool {
 func (t *tally) result(p *play) *Result {
 	state := p.fsm.Store().Snapshot()
 	r := &Result{Cut: t.cut, Entries: p.log.entries, MovedTwice: t.movedTwice}
-	if t.running == 0 && p.begun == len(p.question.Nodes) {
+	if t.running == 0 && p.begun == len(p.question.Nodes) && !t.lastEnd.IsZero() {
 		r.Took = t.lastEnd.Sub(t.question.At)
 	}
 	for _, id := range t.question.Nodes {

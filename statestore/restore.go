@@ -354,6 +354,8 @@ type Rows struct {
 	Evals   []*cluster.Evaluation
 	Volumes []*cluster.Volume
 	Claims  []*cluster.VolumeClaim
+	// Pause is the pause of all drains, or nil.
+	Pause *cluster.DrainPause
 }
 
 // Load returns a new store with the rows, in any order. An allocation without a job gets the current version of
@@ -372,6 +374,9 @@ func Load(rows Rows) (*Store, error) {
 	loadAll(l, TableEvals, rows.Evals)
 	loadAll(l, TableVolumes, rows.Volumes)
 	loadAll(l, TableClaims, rows.Claims)
+	if rows.Pause != nil {
+		t.rows.insert(tablePause, &pauseRow{*rows.Pause})
+	}
 	for _, n := range rows.Nodes {
 		if n.Draining() {
 			t.rows.written.changes.toggle(n.ID, true)

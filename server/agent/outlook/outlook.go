@@ -55,14 +55,17 @@ func (o *Outlook) Lead(ctx context.Context) {
 	}
 }
 
-// awaitDrain waits until a drain runs, and returns false when the context ends.
+// awaitDrain waits until a drain runs that is not paused, and returns false when the context ends.
 func (o *Outlook) awaitDrain(ctx context.Context) bool {
 	const runs, none = 2, 1 // above and not above the index that Blocking waits for
 	for ctx.Err() == nil {
 		// An error is the context's, or the store was replaced.
 		found, _ := o.store().Blocking(ctx, none, func(s *statestore.Snapshot) (uint64, error) {
-			for range s.DrainingNodes() {
-				return runs, nil
+			all := s.DrainPause()
+			for n := range s.DrainingNodes() {
+				if n.Drain.PausedSince(all).IsZero() {
+					return runs, nil
+				}
 			}
 			return none, nil
 		})
@@ -83,14 +86,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Add adds the estimates to the status of drains.
+// Add adds the estimates to the status of drains. A paused drain has none.
 func (o *Outlook) Add(all []rules.Status) {
 	estimates := o.estimates.Load()
 	if estimates == nil {
 		return
 	}
 	for i := range all {
-		if e, has := (*estimates)[all[i].Drain.ID]; has {
+		if e, has := (*estimates)[all[i].Drain.ID]; has && all[i].PausedSince.IsZero() {
 			all[i].EndsAbout, all[i].EndsLater = e.Ends, e.Later
 		}
 	}

@@ -35,7 +35,7 @@ func TestOutlook(t *testing.T) {
 			synctest.Wait()
 			all := []rules.Status{{Drain: &cluster.Drain{ID: "gone"}}}
 			if n := r.State().Node("n1"); n.Draining() {
-				all = append(all, rules.Status{Drain: n.Drain})
+				all = append(all, rules.Status{Drain: n.Drain, PausedSince: n.Drain.PausedSince(r.State().DrainPause())})
 			}
 			o.Add(all)
 			must.True(t, all[0].EndsAbout.IsZero())
@@ -49,6 +49,18 @@ func TestOutlook(t *testing.T) {
 		must.Eq(t, began, ends()) // a request makes no estimate
 		time.Sleep(time.Second)
 		must.Eq(t, began.Add(2*time.Second), ends())
+
+		pause := func(node cluster.NodeID, pause bool) {
+			r.Must(&shims.PauseDrains{DrainPauseUpdate: cluster.DrainPauseUpdate{Node: node, Pause: pause, At: time.Now()}})
+		}
+		for _, node := range []cluster.NodeID{"n1", ""} {
+			pause(node, true)
+			must.True(t, ends().IsZero())
+			time.Sleep(time.Hour)
+			must.True(t, ends().IsZero())
+			pause(node, false)
+			must.Eq(t, time.Now().UTC(), ends()) // the resume wakes it
+		}
 
 		cancel()
 		<-ended
