@@ -48,6 +48,11 @@
 // At any time an operator may change the strategy. This moves the drain's revision. An operator may
 // also cancel the drain, which withdraws its marks, or delete the node.
 //
+// An operator may pause the drain, or all drains at once, and resume them. A paused drain marks only
+// allocations whose job or group is gone, and does not end. Its deadline does not come: the resume
+// moves it by the time of the pause. Pause and resume of the drain move its revision, and so does the
+// end of a pause of all that held it. Forced drains and those past their deadline are not paused.
+//
 // # Budget
 //
 // A group has room for
@@ -72,7 +77,7 @@
 //	G4  end      A drain with a deadline ends by the time that its report
 //	             names (EndsBy). A drain without one ends as soon as everything
 //	             that had to leave has left, and the data that can move has
-//	             moved.
+//	             moved. The time of a pause does not count.
 //	G5  truth    The FSM checks the end of a drain again when it applies it. Each
 //	             drain has one outcome. A drain is complete only if nothing
 //	             that had to leave is lost without confirmation: its client
@@ -123,6 +128,10 @@
 //	a request starts a drain    StartDrain. The proposer chose the id. After an
 //	                            error the entry changes nothing.
 //	a request changes a drain   UpdateDrain. The revision moves.
+//	a request pauses a drain    PauseDrain. The revision moves.
+//	a pause ends                ResumeDrain. The revision and the deadline move.
+//	                            PausedBefore, if the pause of all ends and the
+//	                            drain has a pause of its own. *
 //	a request is repeated       Nothing, if a running or recorded drain of the
 //	                            node has its key (cluster.Drain.HasKey).
 //	a request cancels a drain   CancelDrain. Write the node, the withdrawn rows
@@ -159,7 +168,9 @@
 //
 // The store answers from one state that never changes, in the order that [rules.View] gives. In a
 // cluster with volumes its views implement [rules.VolumeView]. Without this, a drain that ignores
-// system jobs stops the storage plugins that these jobs still use. The store publishes every change
+// system jobs stops the storage plugins that these jobs still use. If all drains can be paused at
+// once, its views implement [rules.PauseView], and the begin and the end of the pause are a change
+// of all draining nodes. The store publishes every change
 // that [Feed] names after the change is visible, without blocking. When the store is replaced, it
 // wakes the subscriber of every feed and sets Abandoned, at each Take from then on. It does so for
 // feeds that are opened later too. Without this, drains stall.

@@ -29,6 +29,20 @@ type conforming struct {
 
 func (c conforming) Abandon() { c.store.Abandon() }
 
+func (c conforming) CommitPause(index uint64, all *cluster.DrainPause) error {
+	u := cluster.DrainPauseUpdate{At: time.Unix(int64(index), 0)}
+	if all != nil {
+		u = cluster.DrainPauseUpdate{Pause: true, At: all.At, By: all.By}
+	}
+	txn := c.store.Begin(index)
+	defer txn.Abort()
+	if _, err := statestore.PauseDrains(txn, u); err != nil {
+		return err
+	}
+	txn.Commit()
+	return nil
+}
+
 func (c conforming) Commit(index uint64, rows drainertest.Rows) error {
 	txn := c.store.Begin(index)
 	defer txn.Abort()

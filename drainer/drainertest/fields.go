@@ -27,7 +27,7 @@ func DecisionFields() []string {
 // rowTypes are the types of rows and of the structs in them.
 func rowTypes() []reflect.Type {
 	return []reflect.Type{
-		reflect.TypeFor[cluster.Node](), reflect.TypeFor[cluster.Drain](), reflect.TypeFor[cluster.DrainStrategy](), reflect.TypeFor[cluster.DrainSpec](),
+		reflect.TypeFor[cluster.Node](), reflect.TypeFor[cluster.Drain](), reflect.TypeFor[cluster.DrainStrategy](), reflect.TypeFor[cluster.DrainSpec](), reflect.TypeFor[cluster.DrainPause](),
 		reflect.TypeFor[cluster.Job](), reflect.TypeFor[cluster.TaskGroup](), reflect.TypeFor[cluster.MigrateStrategy](), reflect.TypeFor[cluster.ReschedulePolicy](),
 		reflect.TypeFor[cluster.EphemeralDisk](), reflect.TypeFor[cluster.Task](), reflect.TypeFor[cluster.Lifecycle](),
 		reflect.TypeFor[cluster.Allocation](), reflect.TypeFor[cluster.DesiredTransition](), reflect.TypeFor[cluster.DeploymentStatus](),
@@ -45,11 +45,13 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.UnlistedAllocs]():
 		return []string{"Count", "Allocs"}
 	case reflect.TypeFor[cluster.Drain]():
-		return []string{"ID", "Revision", "Strategy", "UpdatedAt", "Marked", "PurgedRunning", "CreateIndex"}
+		return []string{"ID", "Revision", "Strategy", "UpdatedAt", "Paused", "Marked", "PurgedRunning", "CreateIndex"}
 	case reflect.TypeFor[cluster.DrainStrategy]():
 		return []string{"DrainSpec", "ForceDeadline", "StartedAt"}
 	case reflect.TypeFor[cluster.DrainSpec]():
 		return []string{"Deadline", "IgnoreSystemJobs"}
+	case reflect.TypeFor[cluster.DrainPause]():
+		return []string{"At", "By"}
 	case reflect.TypeFor[cluster.Job]():
 		return []string{"Namespace", "ID", "Type", "Priority", "Stop", "TaskGroups"}
 	case reflect.TypeFor[cluster.TaskGroup]():

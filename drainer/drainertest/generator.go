@@ -100,6 +100,10 @@ func (g *generator) drain(id cluster.NodeID, r cluster.Revision) *cluster.Drain 
 	if d.Strategy.Deadline > 0 {
 		d.Strategy.ForceDeadline = g.time()
 	}
+	// The pause is computed from other fields, as the limits of nodes are.
+	if nanos := d.UpdatedAt.Nanosecond(); d.Strategy.Deadline >= 0 && nanos/1000%3 == 0 {
+		d.Paused = &cluster.DrainPause{At: d.UpdatedAt.Add(time.Duration(nanos)), By: fmt.Sprint("operator-", d.PurgedRunning)}
+	}
 	for class := cluster.MarkPaced; class < cluster.MarkClassCount; class++ {
 		d.Marked[class] = g.random.IntN(3)
 	}

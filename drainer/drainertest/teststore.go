@@ -17,6 +17,9 @@ import (
 //
 // A store that a restored snapshot can replace also has a method Abandon(), after which every feed,
 // also one that is opened later, has woken its subscriber and sets Changes.Abandoned at each Take.
+//
+// A store that can pause all drains also has a method CommitPause(index uint64, all *cluster.DrainPause) error. It makes
+// one commit, after which all is the pause of all drains, or there is none. It may write rows of draining nodes.
 type Store interface {
 	drainer.StateReader
 	// Commit makes one commit, which is the entry of a raft index: all of the rows or none. After
@@ -74,6 +77,9 @@ func testStore(newStore func() Store, callLimit time.Duration) error {
 			return err
 		}
 		if err := testAbandoning(newStore(), w); err != nil {
+			return err
+		}
+		if err := testPause(newStore(), w); err != nil {
 			return err
 		}
 		if err := testVisible(watched()); err != nil {

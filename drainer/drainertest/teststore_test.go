@@ -82,6 +82,11 @@ func TestTestStore_mistakes(t *testing.T) {
 		{"a wake-up before the commit is visible", flaws{early: time.Millisecond}, "woken before the commit was visible"},
 		{"a wake-up before the commit is visible, and a feed that reports All", flaws{early: time.Millisecond, name: func(c *drainer.Changes) { *c = drainer.Changes{All: true} }}, "woken before the commit was visible"},
 		{"a wake-up that blocks", flaws{blocks: true}, "the send to wake must not block; it has not returned within"},
+		{"a store that does not show the pause of all", flaws{unpaused: true}, "DrainPause of the view of index 2 is nil, want at 2030-01-01T00:00:00.000001Z by \"ann\""},
+		{"a store that keeps the pause of all", flaws{unresumed: true}, "DrainPause of the view of index 3 is at 2030-01-01T00:00:00.000001Z by \"ann\", want nil"},
+		{"a pause of all that wakes nobody", flaws{pauseNames: []cluster.NodeID{}}, "began or ended, but a feed has not woken its subscriber"},
+		{"a pause of all that names one node", flaws{pauseNames: []cluster.NodeID{"n1"}}, "began or ended: a feed has not reported node n2"},
+		{"a pause of all without views", flaws{view: func(v rules.View) rules.View { return struct{ rules.View }{v} }}, "views that do not implement rules.PauseView"},
 		{"rows that are lost", flaws{rows: func(r Rows) Rows { r.Allocs = nil; return r }}, "allocation"},
 		{"rows that are not deleted", flaws{rows: func(r Rows) Rows { r.DeletedNodes = nil; return r }}, "was deleted or never written"},
 	} {
@@ -147,6 +152,10 @@ func edited(r Rows, edit func(reflect.Value)) Rows {
 	r.Nodes, r.Jobs, r.Allocs, r.Evals = slices.Clone(r.Nodes), slices.Clone(r.Jobs), slices.Clone(r.Allocs), slices.Clone(r.Evals)
 	for i, n := range r.Nodes {
 		r.Nodes[i] = n.Copy()
+		if n.Drain != nil {
+			r.Nodes[i].Drain = n.Drain.Copy()
+			r.Nodes[i].Drain.Paused = copied(n.Drain.Paused)
+		}
 		walk(reflect.ValueOf(r.Nodes[i]).Elem(), edit)
 	}
 	for i, j := range r.Jobs {
@@ -166,7 +175,7 @@ func edited(r Rows, edit func(reflect.Value)) Rows {
 	return r
 }
 
-func copied(m *cluster.DataMove) *cluster.DataMove {
+func copied[T any](m *T) *T {
 	if m == nil {
 		return nil
 	}
@@ -224,7 +233,10 @@ type flaws struct {
 	// early is how long before a commit is visible its subscribers are woken.
 	early time.Duration
 
-	mutable, forgets, silent, unclosed, uncounted, replaced, once, blocks bool
+	// pauseNames are the nodes that a pause of all names, or nil for all that drain.
+	pauseNames []cluster.NodeID
+
+	mutable, forgets, silent, unclosed, uncounted, replaced, once, blocks, unpaused, unresumed bool
 }
 
 // plainStore is a store without any index.
@@ -232,9 +244,10 @@ type plainStore struct {
 	flaws flaws
 
 	mu        sync.Mutex
-	model     *model       // guarded by mu
-	feeds     []*plainFeed // guarded by mu
-	abandoned bool         // guarded by mu
+	model     *model              // guarded by mu
+	pause     *cluster.DrainPause // guarded by mu
+	feeds     []*plainFeed        // guarded by mu
+	abandoned bool                // guarded by mu
 }
 
 func newPlainStore(f flaws) *plainStore { return &plainStore{flaws: f, model: (&model{}).next(0)} }
@@ -242,10 +255,38 @@ func newPlainStore(f flaws) *plainStore { return &plainStore{flaws: f, model: (&
 func (s *plainStore) Snapshot() rules.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	shown := pausing{s.model, s.pause}
 	if s.flaws.view != nil {
-		return s.flaws.view(s.model)
+		return s.flaws.view(shown)
 	}
-	return s.model
+	return shown
+}
+
+// pausing is a view with a pause of all drains.
+type pausing struct {
+	*model
+	all *cluster.DrainPause
+}
+
+func (v pausing) DrainPause() *cluster.DrainPause { return v.all }
+
+func (s *plainStore) CommitPause(index uint64, all *cluster.DrainPause) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.model = s.model.next(index)
+	if !s.flaws.unpaused && !(s.flaws.unresumed && all == nil) {
+		s.pause = all
+	}
+	names := s.flaws.pauseNames
+	if names == nil {
+		for n := range s.model.DrainingNodes() {
+			names = append(names, n.ID)
+		}
+	}
+	for _, f := range s.feeds {
+		f.reported(drainer.Changes{Nodes: names})
+	}
+	return nil
 }
 
 func (s *plainStore) Commit(index uint64, rows Rows) error {

@@ -1,8 +1,9 @@
-// Package lifecycle changes the rows of a drain: it starts, updates, cancels and ends a drain, and
+// Package lifecycle changes the rows of a drain: it starts, updates, pauses, cancels and ends a drain, and
 // applies its marks. An FSM calls it with rows of its state and writes the rows that it returns.
 // The package is pure: it reads its arguments and nothing else, so every server gets the same rows.
 //
 //	operator's request ──▶ StartDrain · UpdateDrain · CancelDrain
+//	operator's pause   ──▶ PauseDrain · ResumeDrain · PausedBefore
 //	entry of marks     ──▶ rules.Recheck            ──▶ ApplyMark, for each accepted mark
 //	entry of ends      ──▶ rules.RecheckCompletions ──▶ EndDrain, for each ending
 //	node deleted       ──▶ NodeGone

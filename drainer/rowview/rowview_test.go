@@ -26,6 +26,12 @@ type store struct {
 	jobs   []*cluster.Job
 	allocs []*cluster.Allocation
 	evals  []*cluster.Evaluation
+	pause  *cluster.DrainPause
+}
+
+func (s *store) CommitPause(index uint64, all *cluster.DrainPause) error {
+	s.pause = all
+	return s.Commit(index, drainertest.Rows{})
 }
 
 func (s *store) Commit(index uint64, r drainertest.Rows) error {
@@ -34,7 +40,7 @@ func (s *store) Commit(index uint64, r drainertest.Rows) error {
 	s.jobs = put(random, s.jobs, r.Jobs, r.DeletedJobs, (*cluster.Job).Key)
 	s.allocs = put(random, s.allocs, r.Allocs, r.DeletedAllocs, func(a *cluster.Allocation) cluster.AllocID { return a.ID })
 	s.evals = put(random, s.evals, r.Evals, r.DeletedEvals, func(e *cluster.Evaluation) cluster.EvalID { return e.ID })
-	s.Publish(rowview.New(index, s.nodes, s.jobs, s.allocs, s.evals))
+	s.Publish(rowview.New(index, s.nodes, s.jobs, s.allocs, s.evals).WithPause(s.pause))
 	return nil
 }
 
