@@ -232,6 +232,11 @@ func (f *memoryFeed) note(before, after *fixture.World, vague bool) {
 			}
 		}
 	}
+	if before.PauseOfAll != after.PauseOfAll {
+		for n := range after.DrainingNodes() {
+			c.Nodes = append(c.Nodes, n.ID)
+		}
+	}
 	for _, key := range differ(before.Jobs, after.Jobs, (*cluster.Job).Key) {
 		if f.follow(key) {
 			c.Jobs = append(c.Jobs, key)
