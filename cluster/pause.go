@@ -57,6 +57,12 @@ type DrainPauseResult struct {
 	Skipped []PausedDrain
 }
 
+// DrainPauseWritten is the result of a [DrainPauseUpdate] with the index of its entry.
+type DrainPauseWritten struct {
+	Written
+	DrainPauseResult
+}
+
 // PausedDrain is a drain that a request concerned.
 type PausedDrain struct {
 	Drain DrainID

@@ -92,6 +92,8 @@ type State interface {
 	DrainsByNode(cluster.NodeID) iter.Seq[*cluster.Drain]
 	// DrainingNodes yields the nodes that drain, by id.
 	DrainingNodes() iter.Seq[*cluster.Node]
+	// DrainPause returns the pause of all drains, or nil. A write of it moves the index of the nodes.
+	DrainPause() *cluster.DrainPause
 
 	volumes.View
 	// Volumes yields all volumes, by namespace and id.
@@ -136,6 +138,9 @@ type Writer interface {
 	// ConfirmDrain confirms that no task of an ended drain runs on its node. by is the operator. The
 	// error wraps [ErrInUse] while the drain runs.
 	ConfirmDrain(ctx context.Context, id cluster.DrainID, by string) (cluster.Written, error)
+	// PauseDrains pauses or resumes one drain, or all. The error wraps [ErrInUse] if the node does not drain or the
+	// drain cannot be paused.
+	PauseDrains(context.Context, cluster.DrainPauseUpdate) (cluster.DrainPauseWritten, error)
 	UpdateEligibility(context.Context, cluster.NodeID, cluster.Eligibility) (cluster.Written, error)
 	PurgeNode(context.Context, cluster.NodeID) (cluster.Written, error)
 	EvaluateNode(context.Context, cluster.NodeID) (cluster.Written, error)
@@ -187,7 +192,8 @@ var (
 	// ErrNodeDraining: a node cannot be made eligible while it drains. End the drain
 	// first.
 	ErrNodeDraining = errors.New("can not set node's scheduling eligibility to eligible while it is draining")
-	// ErrInUse: a volume has claims that forbid the change. Stop the allocations, or force the change.
+	// ErrInUse: a volume has claims that forbid the change, or the state of a drain forbids it. Stop the allocations,
+	// or force the change.
 	ErrInUse = errors.New("volume in use")
 	// ErrForbidden: the caller may not do that.
 	ErrForbidden = errors.New("permission denied")

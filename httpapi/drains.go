@@ -45,11 +45,11 @@ func readDrain(q *request) error {
 			q.readHeaders(got.index)
 			return failure.New(http.StatusNotFound, got.missing)
 		}
-		answer := describe(q.nodeID(), node, records)
 		state, err := q.state()
 		if err != nil {
 			return err
 		}
+		answer := describe(q.nodeID(), node, records, state.DrainPause())
 		err = explain(q, answer, node, state)
 		if errors.Is(err, rules.ErrNotDraining) && reads < maxReads {
 			continue // it has ended since
@@ -80,6 +80,9 @@ func readDrainRows(s State, id cluster.NodeID) (f found, n *cluster.Node, record
 	if n != nil {
 		f.index, f.rows = n.ModifyIndex, 1
 	}
+	if n.Draining() {
+		f.addPause(s, n.Drain)
+	}
 	for _, d := range records {
 		f.index, f.rows = max(f.index, d.EndIndex), f.rows+1
 		if d.Unconfirmed != nil {
@@ -92,22 +95,22 @@ func readDrainRows(s State, id cluster.NodeID) (f found, n *cluster.Node, record
 	return f, n, records
 }
 
-// describe returns the part of the answer that the state holds.
-func describe(id cluster.NodeID, n *cluster.Node, records []*cluster.Drain) *wire.NodeDrain {
+// describe returns the part of the answer that the state holds. all is the pause of all drains, or nil.
+func describe(id cluster.NodeID, n *cluster.Node, records []*cluster.Drain, all *cluster.DrainPause) *wire.NodeDrain {
 	w := &wire.NodeDrain{NodeID: string(id), State: wire.StateNone, Recent: []*wire.Drain{}}
 	if n != nil {
 		w.NodeName = n.Name
 	}
 	switch {
 	case n.Draining():
-		w.State, w.Drain = wire.StateDraining, wire.NewDrain(n.Drain)
+		w.State, w.Drain = wire.StateDraining, wire.NewDrain(n.Drain, all)
 	case len(records) > 0:
-		w.State, w.Drain = wire.StateEnded, wire.NewDrain(records[0])
+		w.State, w.Drain = wire.StateEnded, wire.NewDrain(records[0], nil)
 		w.NodeName = cmp.Or(w.NodeName, records[0].NodeName)
 		records = records[1:]
 	}
 	for _, d := range records {
-		w.Recent = append(w.Recent, wire.NewDrain(d))
+		w.Recent = append(w.Recent, wire.NewDrain(d, nil))
 	}
 	return w
 }
@@ -121,7 +124,7 @@ func explain(q *request, w *wire.NodeDrain, n *cluster.Node, s State) error {
 	report, err := q.backend.Drains.Explain(n.ID)
 	switch {
 	case err == nil:
-		w.Drain = wire.NewDrain(report.Drain)
+		w.Drain = wire.NewDrain(report.Drain, report.PauseOfAll)
 		w.Progress = wire.NewDrainProgress(&report.Status)
 		if !q.author.Write {
 			for i := range report.Allocs {
@@ -194,16 +197,17 @@ func listDrains(q *request) error {
 			index = max(index, s.TableIndex(TableAllocs))
 			break
 		}
-		return found{index: index, body: func() (any, error) { return drainList(q, s) }}
+		all := s.DrainPause() // its change wakes the reader
+		return found{index: index, body: func() (any, error) { return drainList(q, s, all) }}
 	})
 }
 
-func drainList(q *request, s State) (*wire.DrainList, error) {
+func drainList(q *request, s State, all *cluster.DrainPause) (*wire.DrainList, error) {
 	rows, next, err := listing.Page(q.Context(), q.params.page, listing.List[*cluster.Drain]{
 		Rows:    allDrains(s),
 		Token:   drainToken,
 		Compare: compareDrainToken,
-		Full:    func(d *cluster.Drain) any { return wire.NewDrain(d) },
+		Full:    func(d *cluster.Drain) any { return wire.NewDrain(d, all) },
 	})
 	if err != nil {
 		return nil, err
@@ -216,10 +220,10 @@ func drainList(q *request, s State) (*wire.DrainList, error) {
 	w := &wire.DrainList{Active: []wire.ActiveDrain{}, Recent: []*wire.Drain{}}
 	for _, d := range rows {
 		if d.Outcome != cluster.OutcomeNone {
-			w.Recent = append(w.Recent, wire.NewDrain(d))
+			w.Recent = append(w.Recent, wire.NewDrain(d, nil))
 			continue
 		}
-		w.Active = append(w.Active, wire.ActiveDrain{Drain: wire.NewDrain(d), Progress: progress[d.ID]})
+		w.Active = append(w.Active, wire.ActiveDrain{Drain: wire.NewDrain(d, all), Progress: progress[d.ID]})
 	}
 	return w, nil
 }
@@ -387,6 +391,55 @@ func confirmDrain(q *request) error {
 	return q.written(done.Index, wire.DrainConfirmResponse{Index: done.Index})
 }
 
+// pauseDrain answers PUT /v1/node/{id}/drain/pause, and resumeDrain PUT /v1/node/{id}/drain/resume. They ignore the
+// body.
+func pauseDrain(q *request) error  { return changePause(q, q.nodeID(), true) }
+func resumeDrain(q *request) error { return changePause(q, q.nodeID(), false) }
+
+// pauseAllDrains answers PUT /v1/drains/pause, and resumeAllDrains PUT /v1/drains/resume. They ignore the body.
+func pauseAllDrains(q *request) error  { return changePause(q, "", true) }
+func resumeAllDrains(q *request) error { return changePause(q, "", false) }
+
+// changePause pauses or resumes the drain of a node, or all drains if the node is empty.
+func changePause(q *request, node cluster.NodeID, pause bool) error {
+	done, err := q.backend.Writer.PauseDrains(q.Context(), cluster.DrainPauseUpdate{Node: node, Pause: pause, By: q.author.Name})
+	if err != nil {
+		return orNotFound(err, http.StatusNotFound, nodeNotFound)
+	}
+	s, err := q.state()
+	if err != nil {
+		return err
+	}
+	name := func(id cluster.NodeID) string {
+		if n := s.Node(id); n != nil {
+			return n.Name
+		}
+		return "" // deleted since
+	}
+	return q.written(done.Index, wire.NewDrainPauseResponse(done, name))
+}
+
+// readPause answers GET /v1/drains/pause: the pause of all drains, or null.
+func readPause(q *request) error {
+	return q.read(func(s State) found {
+		all := wire.NewDrainPause(s.DrainPause())
+		return found{index: s.TableIndex(TableNodes), body: func() (any, error) { return all, nil }}
+	})
+}
+
+// addPause adds the pause of all drains to the rows of an answer about a drain. It has no index, and its end may write no
+// row of a paused drain: the index of the nodes' table is at least as new.
+func (f *found) addPause(s State, d *cluster.Drain) {
+	all := s.DrainPause()
+	if d.Outcome != cluster.OutcomeNone || d.PausedSince(all).IsZero() {
+		return
+	}
+	f.index = max(f.index, s.TableIndex(TableNodes))
+	if all.Holds(d) {
+		f.rows++
+	}
+}
+
 // readStory answers GET /v1/drain/{id}: a drain, running or ended, and its journal. A waiting reader is woken when
 // one of them changes.
 func readStory(q *request) error {
@@ -397,8 +450,10 @@ func readStory(q *request) error {
 		if d == nil {
 			return found{index: max(s.TableIndex(TableNodes), s.TableIndex(TableDrains)), missing: drainNotFound}
 		}
-		answer = wire.DrainStory{Drain: wire.NewDrain(d), Journal: wire.NewJournal(j)}
-		return found{index: storyIndex(s, d, j), rows: 1}
+		answer = wire.DrainStory{Drain: wire.NewDrain(d, s.DrainPause()), Journal: wire.NewJournal(j)}
+		f := found{index: storyIndex(s, d, j), rows: 1}
+		f.addPause(s, d)
+		return f
 	})
 	if err != nil {
 		return err

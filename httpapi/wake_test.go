@@ -234,7 +234,7 @@ func TestBlocking_everyRoute(t *testing.T) {
 		for _, kind := range []string{
 			"AllocClientUpdate", "AllocStop", "AllocUpdateDesiredTransition", "ApplyPlan", "ClaimUpdate", "Collect", "ConfirmDrain", "EvalUpdate",
 			"JobDeregister", "JobRegister", "NodeDeregister", "NodeRegister", "NodeUpdateDrain", "NodeUpdateEligibility", "NodeUpdateStatus",
-			"NodesDrainComplete", "VolumeDeregister", "VolumeDetach", "VolumeRegister",
+			"NodesDrainComplete", "PauseDrains", "VolumeDeregister", "VolumeDetach", "VolumeRegister",
 		} {
 			must.True(t, s.entries[kind], must.Sprint(kind))
 		}
@@ -311,6 +311,7 @@ func (s *sleepers) playDrain() {
 	s.Helper()
 	s.drain(nodeID(2), cluster.DrainSpec{Deadline: time.Hour})
 	s.drain(nodeID(2), cluster.DrainSpec{Deadline: 2 * time.Hour})
+	s.playPauses()
 	s.Drain(nodeID(2), nil)
 	s.drain(nodeID(1), cluster.DrainSpec{})
 	s.mark(1, cluster.MarkPaced)
@@ -322,6 +323,17 @@ func (s *sleepers) playDrain() {
 	s.claim(1, cluster.CauseNode, nil)
 	s.claim(1, cluster.CauseDetached, nil)
 	s.end(nodeID(1))
+}
+
+// playPauses pauses the drain of the second node, all drains, and the drain of the second node under the pause of all.
+func (s *sleepers) playPauses() {
+	s.Helper()
+	for _, u := range []cluster.DrainPauseUpdate{
+		{Node: nodeID(2), Pause: true}, {Node: nodeID(2)}, {Pause: true}, {}, {Pause: true}, {Node: nodeID(2), Pause: true}, {}, {Node: nodeID(2)},
+	} {
+		u.At, u.By = s.Now(), "operator"
+		s.must(&shims.PauseDrains{DrainPauseUpdate: u})
+	}
 }
 
 // playLoss loses the second node with an allocation that a drain counts as unconfirmed.

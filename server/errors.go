@@ -38,6 +38,7 @@ func Classify(err error) error {
 		{statestore.ErrClaimNotFound, httpapi.ErrNotFound},
 		{statestore.ErrDrainNotFound, httpapi.ErrNotFound},
 		{statestore.ErrDrainRuns, httpapi.ErrInUse},
+		{statestore.ErrNotDraining, httpapi.ErrInUse},
 		{statestore.ErrNodeDraining, httpapi.ErrNodeDraining},
 		{statestore.ErrNodeSecret, httpapi.ErrForbidden},
 	} {
@@ -45,9 +46,11 @@ func Classify(err error) error {
 			return &apiError{text: refused.cause.Error(), is: []error{refused.class, err}}
 		}
 	}
-	if errors.Is(err, statestore.ErrVolumeInUse) {
-		_, after, _ := strings.Cut(err.Error(), statestore.ErrVolumeInUse.Error())
-		return &apiError{text: statestore.ErrVolumeInUse.Error() + after, is: []error{httpapi.ErrInUse, err}}
+	for _, cause := range []error{statestore.ErrVolumeInUse, statestore.ErrNotPausable} {
+		if errors.Is(err, cause) {
+			_, after, _ := strings.Cut(err.Error(), cause.Error())
+			return &apiError{text: cause.Error() + after, is: []error{httpapi.ErrInUse, err}}
+		}
 	}
 	if class := classOf(err); class != nil {
 		return &apiError{text: class.Error() + ": " + err.Error(), is: []error{class, err}}

@@ -17,7 +17,7 @@ import (
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	classes := []error{
-		httpapi.ErrNotLeader, httpapi.ErrUnavailable, httpapi.ErrUnknown, httpapi.ErrNotFound, httpapi.ErrNodeDraining, httpapi.ErrForbidden, httpapi.ErrTooLarge,
+		httpapi.ErrNotLeader, httpapi.ErrUnavailable, httpapi.ErrUnknown, httpapi.ErrNotFound, httpapi.ErrNodeDraining, httpapi.ErrForbidden, httpapi.ErrTooLarge, httpapi.ErrInUse,
 	}
 	wrap := func(errs ...error) error { return fmt.Errorf("proposing: %w", errors.Join(errs...)) }
 	for _, c := range []struct {
@@ -26,6 +26,8 @@ func TestClassify(t *testing.T) {
 	}{
 		{wrap(statestore.ErrNodeNotFound), httpapi.ErrNotFound, "node not found"},
 		{wrap(statestore.ErrJobNotFound), httpapi.ErrNotFound, "job not found"},
+		{wrap(statestore.ErrNotDraining), httpapi.ErrInUse, "node does not drain"},
+		{fmt.Errorf("node n1: %w: the drain is forced", statestore.ErrNotPausable), httpapi.ErrInUse, "drain cannot be paused: the drain is forced"},
 		{wrap(statestore.ErrNodeDraining), httpapi.ErrNodeDraining, statestore.ErrNodeDraining.Error()},
 		{wrap(shims.ErrRejected, raft.ErrNotLeader), httpapi.ErrNotLeader, ""},
 		{wrap(shims.ErrRejected, raft.ErrLeadershipTransferInProgress), httpapi.ErrUnavailable, ""},

@@ -231,6 +231,17 @@ func (r Requests) ConfirmDrain(ctx context.Context, id cluster.DrainID, by strin
 	return written(index, nil, err)
 }
 
+// PauseDrains pauses or resumes one drain, or all. The time is set here. A repeated request changes nothing. The error
+// is [statestore.ErrNodeNotFound] or [statestore.ErrNotDraining], or wraps [statestore.ErrNotPausable] or
+// [cluster.ErrVersion].
+func (r Requests) PauseDrains(ctx context.Context, u cluster.DrainPauseUpdate) (done cluster.DrainPauseWritten, err error) {
+	defer classify(&err)
+	u.At = r.Now()
+	response, index, err := apply(ctx, r, &shims.PauseDrains{DrainPauseUpdate: u})
+	w, err := written(index, nil, err)
+	return cluster.DrainPauseWritten{Written: w, DrainPauseResult: response.DrainPauseResult}, err
+}
+
 // ReportAllocs writes the reports of clients; one call may hold those of many clients. It leaves
 // out reports of allocations that do not exist or are on another node. If no report is left it
 // writes nothing, and the index is zero.

@@ -8,6 +8,7 @@ import (
 	"github.com/shoenig/test/must"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi"
 	"github.com/seed-f9cf0b39/nodedrain/internal/clustertest"
 	"github.com/seed-f9cf0b39/nodedrain/internal/result"
 	"github.com/seed-f9cf0b39/nodedrain/server"
@@ -107,6 +108,16 @@ func TestServer_requests(t *testing.T) {
 			must.False(t, a.StoppedAt.IsZero())
 		}
 		must.NotNil(t, stateAfter("it is registered again", 1, result.Of(registerLogs()).OK(t), nil).Job(logs))
+		all := cluster.DrainPauseUpdate{Pause: true, By: "ops"}
+		_, err = s.Requests().PauseDrains(ctx, all)
+		must.ErrorIs(t, err, cluster.ErrVersion)
+		must.ErrorIs(t, err, httpapi.ErrUnavailable)
+		result.Of(s.Requests().RaiseVersion(ctx, cluster.VersionOfPauses)).OK(t)
+		paused, err := s.Requests().PauseDrains(ctx, all)
+		must.Eq(t, "ops", stateAfter("all drains are paused", 0, paused.Written, err).DrainPause().By)
+		must.True(t, paused.Changed)
+		_, err = s.Requests().PauseDrains(ctx, cluster.DrainPauseUpdate{Node: "n1", Pause: true})
+		must.ErrorIs(t, err, statestore.ErrNotDraining)
 		written, err := s.Requests().UpdateDrain(ctx, cluster.DrainUpdate{Node: "n1", Spec: &cluster.DrainSpec{Deadline: -1, IgnoreSystemJobs: true}, Key: "once"})
 		stateAfter("a drain begins", 0, written.Written, err)
 		w, err = s.Requests().PurgeNode(ctx, "n1")

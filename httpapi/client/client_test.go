@@ -130,6 +130,26 @@ func TestClient_calls(t *testing.T) {
 			_, _, err := c.ConfirmDrain(ctx, "d/1")
 			return err
 		},
+		"PUT /v1/node/n/drain/pause": func(c *client.Client) error {
+			_, _, err := client.PauseDrains(ctx, c, "n")
+			return err
+		},
+		"PUT /v1/node/n/drain/resume": func(c *client.Client) error {
+			_, _, err := client.ResumeDrains(ctx, c, "n")
+			return err
+		},
+		"PUT /v1/drains/pause": func(c *client.Client) error {
+			_, _, err := client.PauseDrains(ctx, c, "")
+			return err
+		},
+		"PUT /v1/drains/resume": func(c *client.Client) error {
+			_, _, err := client.ResumeDrains(ctx, c, "")
+			return err
+		},
+		"GET /v1/drains/pause": func(c *client.Client) error {
+			_, _, err := client.DrainPause(ctx, c, client.Query{})
+			return err
+		},
 		"PUT /v1/node/n/eligibility": func(c *client.Client) error {
 			_, _, err := c.UpdateEligibility(ctx, "n", wire.EligibilityRequest{})
 			return err

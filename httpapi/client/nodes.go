@@ -83,4 +83,29 @@ func (c *Client) ConfirmDrain(ctx context.Context, id string) (*wire.DrainConfir
 	return put[*wire.DrainConfirmResponse](ctx, c, "/v1/drain/"+pathElement(id)+"/confirm", wire.Nothing{})
 }
 
+// PauseDrains pauses the drain of a node, or all drains, also later ones, if node is empty. ResumeDrains ends the pause.
+// They need the whole id of the node. A repeated request changes nothing. If there is no node, [NotFound] holds of the
+// error.
+func PauseDrains(ctx context.Context, c *Client, node string) (*wire.DrainPauseResponse, Answer, error) {
+	return put[*wire.DrainPauseResponse](ctx, c, drainsPath(node)+"/pause", wire.Nothing{})
+}
+
+// ResumeDrains ends what PauseDrains began.
+func ResumeDrains(ctx context.Context, c *Client, node string) (*wire.DrainPauseResponse, Answer, error) {
+	return put[*wire.DrainPauseResponse](ctx, c, drainsPath(node)+"/resume", wire.Nothing{})
+}
+
+// DrainPause reads the pause of all drains. It returns nil if there is none.
+func DrainPause(ctx context.Context, c *Client, q Query) (*wire.DrainPause, Answer, error) {
+	return get[*wire.DrainPause](ctx, c, "/v1/drains/pause", q.values())
+}
+
+// drainsPath is the path of a node's drain, or of all drains for an empty node.
+func drainsPath(node string) string {
+	if node == "" {
+		return "/v1/drains"
+	}
+	return nodePath(node, "/drain")
+}
+
 func nodePath(id, what string) string { return "/v1/node/" + pathElement(id) + what }

@@ -65,6 +65,70 @@ type DrainRequest struct {
 // DrainConfirmResponse answers PUT /v1/drain/{id}/confirm. Ours.
 type DrainConfirmResponse struct{ Index uint64 }
 
+// DrainPauseResponse answers the requests that pause or resume drains. Ours.
+type DrainPauseResponse struct {
+	Index uint64
+	// Changed reports whether the request changed anything.
+	Changed bool
+	// All is the pause of all drains after the request, or null.
+	All *DrainPause
+	// Drains are, by node, the drains that the request paused or resumed.
+	Drains []PausedDrain
+	// Skipped are, by node, the running drains that the pause of all does not hold.
+	Skipped []SkippedDrain
+}
+
+// DrainPause is the pause of all drains. Ours.
+type DrainPause struct {
+	At Time
+	// By is the operator who requested it.
+	By string
+}
+
+// PausedDrain is a drain that was paused or resumed. Ours.
+type PausedDrain struct {
+	Drain string
+	Node  string
+	// Name is the node's name.
+	Name string
+	// ForceDeadline is the deadline after the request, or null.
+	ForceDeadline Time
+	// Stopping counts the marked allocations that have not ended. They stop all the same.
+	Stopping int
+}
+
+// SkippedDrain is a running drain that the pause of all does not hold. Ours.
+type SkippedDrain struct {
+	Drain string
+	Node  string
+	// Name is the node's name.
+	Name string
+	// Why is the reason.
+	Why string
+}
+
+// NewDrainPause returns the pause of all drains, or nil.
+func NewDrainPause(p *cluster.DrainPause) *DrainPause {
+	if p == nil {
+		return nil
+	}
+	return &DrainPause{At: NewTime(p.At), By: p.By}
+}
+
+// NewDrainPauseResponse returns the answer to a request that paused or resumed drains. name returns the name of a node.
+func NewDrainPauseResponse(w cluster.DrainPauseWritten, name func(cluster.NodeID) string) DrainPauseResponse {
+	r := DrainPauseResponse{Index: w.Index, Changed: w.Changed, All: NewDrainPause(w.All), Drains: []PausedDrain{}, Skipped: []SkippedDrain{}}
+	for _, d := range w.Drains {
+		r.Drains = append(r.Drains, PausedDrain{
+			Drain: string(d.Drain), Node: string(d.Node), Name: name(d.Node), ForceDeadline: NewTime(d.ForceDeadline), Stopping: d.Stopping,
+		})
+	}
+	for _, d := range w.Skipped {
+		r.Skipped = append(r.Skipped, SkippedDrain{Drain: string(d.Drain), Node: string(d.Node), Name: name(d.Node), Why: d.Why})
+	}
+	return r
+}
+
 // Spec is the requested strategy, or nil.
 func (r *DrainRequest) Spec() *cluster.DrainSpec {
 	if r.DrainSpec == nil {

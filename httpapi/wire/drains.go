@@ -61,7 +61,7 @@ type Drain struct {
 	ID       string
 	NodeID   string
 	NodeName string
-	// Revision moves with every write to Strategy.
+	// Revision is the index of the last write to Strategy or to the pause of the drain.
 	Revision  uint64
 	Strategy  *DrainStrategy
 	UpdatedAt Time
@@ -70,6 +70,10 @@ type Drain struct {
 	// Marked counts the allocations that the drain marked, by class of mark. Classes without any
 	// are left out.
 	Marked map[string]int
+	// PausedSince is since when the running drain is paused without a break, or null. PausedBy is then what pauses it:
+	// "drain" is its own pause, "all" the pause of all drains, "drain and all" are both.
+	PausedSince Time   `json:",omitzero"`
+	PausedBy    string `json:",omitempty"`
 	// PurgedRunning counts allocations whose records were purged while they may still
 	// have been running.
 	PurgedRunning int
@@ -103,14 +107,17 @@ type Drain struct {
 	EndIndex         uint64
 }
 
-// NewDrain returns the drain without its idempotency keys.
-func NewDrain(d *cluster.Drain) *Drain {
+// NewDrain returns the drain without its idempotency keys. all is the pause of all drains, or nil.
+func NewDrain(d *cluster.Drain, all *cluster.DrainPause) *Drain {
 	w := &Drain{
 		ID: string(d.ID), NodeID: string(d.NodeID), NodeName: d.NodeName, Revision: uint64(d.Revision),
 		Strategy: newDrainStrategy(d.Strategy), UpdatedAt: NewTime(d.UpdatedAt), Meta: d.Meta, UpdatedBy: d.UpdatedBy,
 		Marked: map[string]int{}, PurgedRunning: d.PurgedRunning,
 		Outcome: string(d.Outcome), EndedAt: NewTime(d.EndedAt), StillStopping: d.StillStopping,
 		VolumesLeft: newVolumeHolds(d.VolumesLeft), DataNotCopied: newDataNotCopied(d.DataNotCopied), CreateIndex: d.CreateIndex, EndIndex: d.EndIndex,
+	}
+	if d.Outcome == cluster.OutcomeNone {
+		w.PausedSince, w.PausedBy = NewTime(d.PausedSince(all)), pausedBy(d, all)
 	}
 	if u := d.Unconfirmed; u != nil {
 		w.Unconfirmed, w.UnconfirmedAllocs, w.Unlisted = u.Count, IDs(u.Allocs), newUnlistedAllocs(u.Unlisted)
@@ -125,6 +132,26 @@ func NewDrain(d *cluster.Drain) *Drain {
 		}
 	}
 	return w
+}
+
+// The values of PausedBy of a [Drain].
+const (
+	PausedByDrain = "drain"
+	PausedByAll   = "all"
+	PausedByBoth  = "drain and all"
+)
+
+// pausedBy returns what pauses a running drain, or empty.
+func pausedBy(d *cluster.Drain, all *cluster.DrainPause) string {
+	switch own, held := d.Paused != nil, all.Holds(d); {
+	case own && held:
+		return PausedByBoth
+	case own:
+		return PausedByDrain
+	case held:
+		return PausedByAll
+	}
+	return ""
 }
 
 // OtherConfirmation is the confirmation of another drain of the same node by an operator. Ours.
@@ -294,7 +321,7 @@ type Journal struct {
 
 // JournalEvent is one event of a drain. Fields that its kind does not have are zero.
 type JournalEvent struct {
-	// Kind is requested, changed, stage began, stage ended, deadline took, refused, ended or confirmed.
+	// Kind is requested, changed, stage began, stage ended, deadline took, refused, ended, confirmed, paused or resumed.
 	Kind  string
 	Time  Time
 	Index uint64

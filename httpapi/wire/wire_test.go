@@ -146,7 +146,7 @@ func TestNode_OmitsItsSecret(t *testing.T) {
 	t.Parallel()
 	n := observed()
 	n.Drain = &cluster.Drain{ID: "d1", Keys: []string{"key of a request"}}
-	for _, v := range []any{wire.NewNode(n), wire.NewNodeListStub(n), wire.NewDrain(n.Drain)} {
+	for _, v := range []any{wire.NewNode(n), wire.NewNodeListStub(n), wire.NewDrain(n.Drain, nil)} {
 		text := string(encode(t, v))
 		must.StrNotContains(t, text, n.SecretID)
 		must.StrNotContains(t, text, "key of a request")

@@ -207,7 +207,7 @@ func TestOutcomeOfTheEvent(t *testing.T) {
 		want := "Node drain complete"
 		if test.want != "" {
 			want += ", outcome: " + test.want
-			must.Eq(t, test.want, OutcomeCell(wire.NewDrain(&test.record)))
+			must.Eq(t, test.want, OutcomeCell(wire.NewDrain(&test.record, nil)))
 		}
 		n := &cluster.Node{Events: []cluster.NodeEvent{{Message: "Node registered"}, {Message: "Node drain complete"}}}
 		lifecycle.NameOutcome(n, &test.record)
