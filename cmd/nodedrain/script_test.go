@@ -104,11 +104,12 @@ func (scriptTokens) Identify(token string) (httpapi.Identity, bool) {
 	return httpapi.Identity{}, token == ""
 }
 
-// awaitInScript is "await draining|ended NODE" and "await stopping N NODE": it waits until the
-// node drains, or no longer drains, or until that many of its allocations are stopping.
+// awaitInScript is "await draining|ended NODE", "await stopping N NODE" and "await version N": it waits until the
+// node drains, or no longer drains, or until that many of its allocations are stopping, or until the cluster has
+// that version.
 func awaitInScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: await draining|ended NODE, or await stopping N NODE")
+		ts.Fatalf("usage: await draining|ended NODE, await stopping N NODE, or await version N")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
 	defer cancel()
@@ -121,6 +122,8 @@ func awaitInScript(ts *testscript.TestScript, neg bool, args []string) {
 			return state.Node(id).Draining(), nil
 		case "ended":
 			return !state.Node(id).Draining(), nil
+		case "version":
+			return fmt.Sprint(state.ClusterVersion()) == args[1], nil
 		case "stopping":
 			n := 0
 			for a := range state.AllocsByNode(id) {

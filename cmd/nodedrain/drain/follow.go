@@ -60,6 +60,8 @@ type Follower struct {
 	// allocations placed on the node that the last event about them had.
 	stalled string
 	placed  int
+	// paused is what pauses the drain, as last read, or empty.
+	paused string
 	// reported are the allocations left as the server last reported them.
 	reported []wire.DrainAlloc
 	// nothingLeft means that the drain ended, and that all that had to leave has stopped.
@@ -101,7 +103,7 @@ func (f *Follower) updateNode(n *wire.Node, record *wire.Drain) (events []event)
 		f.held = nil
 		events = append(events, f.empty()...)
 		return append(events, f.lingering()...)
-	case f.Strategy != nil && !sameStrategy(f.Strategy, strategy):
+	case f.Strategy != nil && !sameStrategy(f.Strategy, strategy) && !movedByResume(n, f.Strategy, strategy):
 		events = append(events, event{updatedAt(n), fmt.Sprintf("Node %q drain updated: %s", n.ID, cli.LimitText(strategy))})
 	}
 	f.Strategy, f.record = strategy, nil
@@ -331,10 +333,10 @@ func (f *Follower) updateReport(r *wire.NodeDrain) (events []event) {
 	}
 	before := f.held
 	f.held, f.endsBy, f.endsAbout, f.reported = heldGroups(r.Allocs), r.Progress.EndsBy.Time, r.Progress.EndsAbout.Time, r.Allocs
-	events = f.foreign(r.Progress)
+	events = append(f.pausing(r.Drain), f.foreign(r.Progress)...)
 	for _, h := range f.held {
 		known := slices.ContainsFunc(before, func(o heldGroup) bool { return o.group == h.group && o.reason == h.reason })
-		if !known && !onItsWay(h.reason) {
+		if !known && !onItsWay(h.reason) && h.reason != rules.ReasonPaused.String() {
 			events = append(events, event{h.since, "Waiting: " + h.String()})
 		}
 	}

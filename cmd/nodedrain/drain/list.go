@@ -3,6 +3,7 @@ package drain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -14,7 +15,7 @@ import (
 // Help is the help of the parent command.
 const Help = `
   Shows what drains would do, which drains run, how ended drains ended and what happened
-  in them, and confirms that no task of an ended drain runs.`
+  in them, confirms that no task of an ended drain runs, and pauses all drains.`
 
 // List is "nodedrain drain list".
 func List() *cli.Command {
@@ -52,9 +53,11 @@ func (f *listFlags) run(c *cli.Call) error {
 		return cli.Errorf("Error querying drains: %v", err)
 	case c.Raw():
 		return c.PrintRaw(drains)
-	case len(drains.Active) == 0:
+	}
+	printPauseOfAll(c)
+	if len(drains.Active) == 0 {
 		fmt.Fprintln(c.Out, "No drain runs")
-	default:
+	} else {
 		fmt.Fprintln(c.Out, "Active")
 		activeTable(drains.Active, f.verbose, time.Now()).Write(c.Out)
 	}
@@ -70,7 +73,8 @@ func (f *listFlags) run(c *cli.Call) error {
 }
 
 func activeTable(drains []wire.ActiveDrain, verbose bool, now time.Time) *cli.Table {
-	t := cli.NewTable("Node", "Name", "Started", "Limit", "Left", "Reason", "Time Left", "Ends By", cli.If(verbose, "Cause"), cli.If(verbose, "See"),
+	paused := slices.ContainsFunc(drains, func(a wire.ActiveDrain) bool { return a.Drain.PausedBy != "" })
+	t := cli.NewTable("Node", "Name", "Started", "Limit", "Left", "Reason", cli.If(paused, "Paused Since"), "Time Left", "Ends By", cli.If(verbose, "Cause"), cli.If(verbose, "See"),
 		cli.If(verbose, "Drain"), cli.If(verbose, "By"), cli.If(verbose, "Meta"))
 	for _, a := range drains {
 		left, reason, timeLeft, endsBy, cause, see := "unknown", "unknown", "", "unknown", "", ""
@@ -81,7 +85,7 @@ func activeTable(drains []wire.ActiveDrain, verbose bool, now time.Time) *cli.Ta
 			cause, see = cli.LocalTimes(p.Cause), p.See
 		}
 		d := a.Drain
-		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, cmp.Or(timeLeft, "-"), endsBy, cmp.Or(cause, "-"), cmp.Or(see, "-"),
+		t.Row(cli.ShortID(d.NodeID, verbose), d.NodeName, cli.Clock(d.Strategy.StartedAt), cli.LimitText(d.Strategy), left, reason, pausedCell(d), cmp.Or(timeLeft, "-"), endsBy, cmp.Or(cause, "-"), cmp.Or(see, "-"),
 			d.ID, cli.Author(d.UpdatedBy), cli.PairsText(d.Meta))
 	}
 	return t

@@ -107,6 +107,7 @@ func storyFacts(d *wire.Drain) *cli.Facts {
 		f.Add("Ended", fmt.Sprintf("%s, after %s", cli.Clock(d.EndedAt), cli.Rough(d.EndedAt.Sub(d.Strategy.StartedAt.Time))))
 		f.Add("Outcome", OutcomeCell(d))
 	}
+	f.AddAny("Paused", PausedText(d))
 	f.AddAny("By", cli.Author(d.UpdatedBy))
 	f.AddAny("Meta", cli.PairsText(d.Meta))
 	return &f

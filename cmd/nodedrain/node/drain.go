@@ -16,10 +16,10 @@ import (
 func Drain() *cli.Command {
 	var f drainFlags
 	return &cli.Command{
-		Short: "Drain a node, stop draining it, or watch it drain",
+		Short: "Drain a node, pause or cancel its drain, or watch it",
 		Description: `
-  Starts, changes or cancels the drain of a node. NODE is the node's name, its id or a
-  prefix of the id. Allocations of services leave at the pace of their migrate block,
+  Starts, changes, pauses or cancels the drain of a node. NODE is the node's name, its id
+  or a prefix of the id. Allocations of services leave at the pace of their migrate block,
   those of batch jobs when they are done. System jobs leave next, then storage plugins. At
   the deadline all remaining allocations leave, in the same order. A draining node gets no
   new allocations. After the drain it gets none until "nodedrain node eligibility
@@ -30,6 +30,11 @@ func Drain() *cli.Command {
   a terminal it also shows a bar with the minimum of rounds left and why allocations have
   not moved. Ctrl-C stops the monitor, not the drain. The command then prints how to watch
   the drain again and how to cancel it.
+
+  A paused drain lets no more allocations leave, except those whose job or group is gone.
+  It does not end, and its deadline does not pass. What is marked already stops all the
+  same, and volumes are released. A forced drain and one past its deadline cannot be
+  paused. -pause and -resume need no confirmation.
 
   The servers give up the allocations of a node that they cannot reach. A drain does not
   wait for these lost allocations, but their tasks may still run. The last lines of the
@@ -53,6 +58,7 @@ func Drain() *cli.Command {
       command exits with 0 instead. Also 1 if the drain has ended and the node takes work
       again: it is eligible, or has allocations that came after the drain. This is checked
       after a repeated request with an -idempotency-token, too. It replaces 0, 3 and 5.
+      With -resume also if all drains are paused: the drain does not go on.
   2   The drain was cancelled.
   3   The drain has ended and all allocations have stopped, but volumes are still on the
       node. The last lines name each with its path. Nomad's command exits with 0.
@@ -99,6 +105,12 @@ func (f *drainFlags) run(c *cli.Call) error {
 			err = cli.Errorf("%v\nIf the node was deleted, the record of its drain is in: nodedrain drain list%s", err, c.SameServers())
 		}
 		return err
+	}
+	switch {
+	case f.pause:
+		return drain.PauseOne(c, node)
+	case f.resume:
+		return drain.ResumeOne(c, node)
 	}
 	r := &drainRequest{c: c, drainFlags: f, node: node}
 	if f.plan {
@@ -207,6 +219,7 @@ func (r *drainRequest) start(limit time.Duration) error {
 	if r.detach {
 		fmt.Fprintf(r.c.Out, "Node %q drain strategy set\n", r.node.ID)
 		r.printReplaced()
+		r.printPaused()
 		return nil
 	}
 	now := time.Now()
@@ -337,6 +350,10 @@ func (r *drainRequest) interrupted(m *drain.Monitor) {
 			node, cli.Count(m.Follow.Left(), "allocation"), r.c.SameServers(), node)
 		return
 	}
-	fmt.Fprintf(r.c.Out, "The drain of node %q continues. To watch it again: nodedrain node drain -monitor%s %s\n", node, r.c.SameServers(), node)
+	continues := "continues"
+	if m.Follow.Paused() {
+		continues = "is paused"
+	}
+	fmt.Fprintf(r.c.Out, "The drain of node %q %s. To watch it again: nodedrain node drain -monitor%s %s\n", node, continues, r.c.SameServers(), node)
 	fmt.Fprintf(r.c.Out, "To cancel it: nodedrain node drain -disable%s %s\n", r.c.SameServers(), node)
 }

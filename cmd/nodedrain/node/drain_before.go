@@ -146,6 +146,17 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 	return cli.SingleLine(text)
 }
 
+// printPaused prints that a drain is paused after a request that has set it: all drains are, or it was before.
+func (r *drainRequest) printPaused() {
+	report, _, err := r.c.API.NodeDrain(r.c.Ctx, r.node.ID, client.Query{})
+	if err != nil || report.State != wire.StateDraining {
+		return
+	}
+	if text := drain.PausedText(report.Drain); text != "" {
+		fmt.Fprintf(r.c.Out, "The drain is paused %s\n", text)
+	}
+}
+
 // printReplaced prints which drain a request replaced.
 func (r *drainRequest) printReplaced() {
 	if r.before != nil {

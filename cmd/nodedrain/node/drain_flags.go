@@ -13,6 +13,7 @@ import (
 // drainFlags are the flags of "nodedrain node drain".
 type drainFlags struct {
 	enable, disable, monitor bool
+	pause, resume            bool
 	drain.Strategy
 	plan, detach, keepIneligible bool
 	self, yes                    bool
@@ -27,6 +28,8 @@ func (f *drainFlags) options() cli.Options {
 		cli.Flag(&f.disable, "disable", "Cancel the drain. Lists the allocations that stop nevertheless. The node gets new allocations again, "+
 			"unless -keep-ineligible is set. It is an error if the node does not drain."),
 		cli.Flag(&f.monitor, "monitor", "Monitor a running drain."),
+		cli.Flag(&f.pause, "pause", "Pause the drain: nothing more leaves until -resume. What is marked already stops all the same. To pause all drains: \"nodedrain drain pause -all\"."),
+		cli.Flag(&f.resume, "resume", "Resume the paused drain. The paused time is added to its deadline."),
 		cli.Flag(&f.plan, "plan", "Show what the drain would do, as \"nodedrain drain plan\". With -enable the drain begins then, and keeps the plan: see \"nodedrain drain show\"."),
 		cli.Heading(""),
 	}, f.Options(), cli.Options{
@@ -86,6 +89,8 @@ func (m metaFlag) with(before map[string]string, messageKey, message string) map
 // the texts of the checks are those of Nomad's command.
 func (f *drainFlags) conflict(nodes int) string {
 	switch {
+	case f.pause || f.resume:
+		return f.pauseConflict(nodes)
 	case f.monitor && (f.enable || f.disable):
 		return "The -monitor flag cannot be used with the '-enable' or '-disable' flags"
 	case f.plan && (f.monitor || f.disable):
@@ -98,4 +103,19 @@ func (f *drainFlags) conflict(nodes int) string {
 		return "-disable can't be combined with flags configuring drain strategy"
 	}
 	return f.Conflict()
+}
+
+// pauseConflict returns the error of a flag that has no meaning with -pause or -resume, or empty.
+func (f *drainFlags) pauseConflict(nodes int) string {
+	switch {
+	case f.pause && f.resume:
+		return "-pause and -resume are mutually exclusive"
+	case f.enable || f.disable || f.monitor || f.plan:
+		return "-pause and -resume can't be combined with -enable, -disable, -monitor or -plan"
+	case f.Given():
+		return "-pause and -resume can't be combined with flags configuring drain strategy"
+	case f.message != "" || len(f.meta) > 0 || f.key != "" || f.keepIneligible:
+		return "-pause and -resume can't be combined with -m, -meta, -idempotency-token or -keep-ineligible"
+	}
+	return nodeOrSelf(nodes, f.self)
 }

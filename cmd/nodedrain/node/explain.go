@@ -129,6 +129,7 @@ func drainFacts(d *wire.Drain, progress *wire.DrainProgress) *cli.Facts {
 	if !d.EndedAt.IsZero() {
 		f.Add("Ended", cli.Clock(d.EndedAt))
 	}
+	f.AddAny("Paused", drain.PausedText(d))
 	if progress != nil {
 		f.Add("Left", stagesText(progress))
 		f.AddAny("Placed", drain.PlacedText(progress))

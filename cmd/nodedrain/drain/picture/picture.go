@@ -185,7 +185,7 @@ func (p *Picture) addRows(j *wire.Journal, since func(wire.Time) time.Duration) 
 			m.until = max(m.at, since(e.Until))
 		}
 		switch e.Kind {
-		case "requested", "changed":
+		case "requested", "changed", "paused", "resumed":
 			requests.marks = append(requests.marks, m)
 		case "stage began":
 			m.until, m.open = max(m.at, p.end), true

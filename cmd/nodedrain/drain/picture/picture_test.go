@@ -76,6 +76,8 @@ func running() wire.DrainStory {
 				{Kind: "requested", Time: at(-1), Text: "an operator started the drain: no deadline"},
 				{Kind: "stage ended", Time: at(70), Text: "stage consumers has left", Stage: "consumers"},
 				{Kind: "stage began", Time: at(71), Text: "stage storage plugins began to leave", Stage: "storage plugins"},
+				{Kind: "paused", Time: at(30), Text: "bob paused the drain", By: "bob"},
+				{Kind: "resumed", Time: at(60), Text: "an operator resumed the drain"},
 				{Kind: "refused", Time: at(80), Until: at(80), Text: "the servers refused 1 write: the node is <gone> & lost", Allocs: 1},
 				{Kind: "refused", Time: at(80), Until: at(80), Text: "the servers refused 1 write: below budget", Allocs: 1},
 			},
