@@ -315,7 +315,7 @@ func updateDrain(q *request) error {
 		return err
 	}
 	done, err := q.backend.Writer.UpdateDrain(q.Context(), cluster.DrainUpdate{
-		Node: q.nodeID(), Spec: body.Spec(), MarkEligible: body.MarkEligible, Key: key, Meta: body.Meta, UpdatedBy: q.author.Name, Plan: body.Plan.Foretold(),
+		Node: q.nodeID(), Spec: body.Spec(), MarkEligible: body.MarkEligible, Undo: body.Undo, Key: key, Meta: body.Meta, UpdatedBy: q.author.Name, Plan: body.Plan.Foretold(),
 	})
 	if err != nil {
 		return orNotFound(err, http.StatusInternalServerError, nodeNotFound)
@@ -327,6 +327,7 @@ func updateDrain(q *request) error {
 	return q.written(index, wire.DrainResponse{
 		EvalCreateIndex: done.EvalIndex(), EvalIDs: wire.IDs(done.Evals), Index: index, NodeModifyIndex: index,
 		DrainID: string(done.Drain), Repeated: done.Repeated, Withdrawn: done.Withdrawn, StillStopping: wire.IDs(done.Stopping),
+		Moved: wire.NewMovedAllocs(done.Moved),
 	})
 }
 
@@ -336,6 +337,8 @@ func checkDrain(text []byte, body *wire.DrainRequest) error {
 		if err := checkCancel(text); err != nil {
 			return err
 		}
+	} else if body.Undo {
+		return failure.Bad("Undo needs a request that cancels the drain, without a DrainSpec")
 	} else if body.DrainSpec.Deadline > limits.Longest {
 		return failure.Bad("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, limits.Longest)
 	}

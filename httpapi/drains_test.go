@@ -82,6 +82,7 @@ func TestDrain_disabledTooLate(t *testing.T) {
 	done := decode[wire.DrainResponse](t, request(t, "PUT", w.serve(httpapi.Options{}).URL+"/v1/node/"+uuid('a', 1)+"/drain", `{}`))
 	must.Eq(t, 1, done.Withdrawn)
 	must.Eq(t, []string{uuid('b', 1)}, done.StillStopping)
+	must.Eq(t, []wire.MovedAllocs{{Namespace: "default", JobID: "web", Allocs: 1}}, done.Moved)
 	must.Eq(t, "d1", done.DrainID)
 }
 

@@ -56,6 +56,9 @@ type DrainRequest struct {
 	DrainSpec *DrainSpec
 	// MarkEligible makes the node eligible if the request leaves it not draining.
 	MarkEligible bool
+	// Undo makes the node eligible if the request ends its drain, and the node was eligible when the drain began. It
+	// needs cluster version 9. Ours.
+	Undo bool `json:",omitempty"`
 	// Meta describes the request; empty or nil keeps the Meta of the request before.
 	Meta map[string]string
 	// Plan is what a plan has foretold, or nil. The journal of the drain keeps it. Ours.
@@ -157,6 +160,23 @@ type DrainResponse struct {
 	// are those, by id, that were to stop already.
 	Withdrawn     int      `json:",omitempty"`
 	StillStopping []string `json:",omitempty"`
+	// Moved are, by job, the allocations that the ended drain has moved off the node or is stopping.
+	Moved []MovedAllocs `json:",omitempty"`
+}
+
+// MovedAllocs counts the allocations of a job that a drain has moved. Ours.
+type MovedAllocs struct {
+	Namespace string
+	JobID     string
+	Allocs    int
+}
+
+// NewMovedAllocs returns the counts in the same order, or nil.
+func NewMovedAllocs(moved []cluster.MovedAllocs) (all []MovedAllocs) {
+	for _, m := range moved {
+		all = append(all, MovedAllocs{Namespace: string(m.Job.Namespace), JobID: string(m.Job.ID), Allocs: m.Allocs})
+	}
+	return all
 }
 
 // DrainPlan is what a plan has foretold of a drain.

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -149,7 +150,7 @@ func (r *drainRequest) cancel() error {
 		meta = r.node.LastDrain.Meta
 	}
 	written, _, err := r.c.API.UpdateDrain(r.c.Ctx, r.node.ID, wire.DrainRequest{
-		NodeID: r.node.ID, MarkEligible: !r.keepIneligible, Meta: r.meta.with(meta, "cancel_message", r.message),
+		NodeID: r.node.ID, MarkEligible: !r.keepIneligible && !r.undo, Undo: r.undo, Meta: r.meta.with(meta, "cancel_message", r.message),
 	}, r.key)
 	if err != nil {
 		return cli.Errorf("Error updating drain specification: %v", err)
@@ -162,6 +163,28 @@ func (r *drainRequest) cancel() error {
 	}
 	fmt.Fprintf(r.c.Out, "Node %q drain strategy unset\n", r.node.ID)
 	r.printStopping(written)
+	if r.undo {
+		return r.printUndone(written)
+	}
+	return nil
+}
+
+// printUndone prints the eligibility of the node, and what the drain has moved.
+func (r *drainRequest) printUndone(written *wire.DrainResponse) error {
+	node, _, err := r.c.API.Node(r.c.Ctx, r.node.ID, client.Query{})
+	if err != nil {
+		return cli.Errorf("Error reading the node: %v", err)
+	}
+	fmt.Fprintf(r.c.Out, "Node %q is %s, as before the drain\n", node.ID, node.SchedulingEligibility)
+	if len(written.Moved) == 0 {
+		fmt.Fprintln(r.c.Out, "The drain has moved nothing")
+		return nil
+	}
+	var parts []string
+	for _, m := range written.Moved {
+		parts = append(parts, fmt.Sprintf("%d of %s", m.Allocs, cli.JobName(m.Namespace, m.JobID)))
+	}
+	fmt.Fprintf(r.c.Out, "What has moved stays where it is: %s\n", strings.Join(parts, ", "))
 	return nil
 }
 

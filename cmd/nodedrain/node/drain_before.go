@@ -72,6 +72,7 @@ func (r *drainRequest) confirm(idOrName string) error {
 	question := fmt.Sprintf("Are you sure you want to %s drain mode for node %s? [y/N]", verb, node)
 	if changes {
 		fmt.Fprintf(r.c.Out, "Node %s drains already: %s\n", node, drainLine(r.before))
+		fmt.Fprintf(r.c.Out, "The change: %s\n", r.changeText())
 		question = fmt.Sprintf("Are you sure you want to change the drain of node %s? [y/N]", node)
 	}
 	err := r.c.Confirm(question, "Canceling drain toggle")
@@ -79,6 +80,24 @@ func (r *drainRequest) confirm(idOrName string) error {
 		return cli.Errorf("Node %s drains already, and the change was not confirmed: use -yes", node)
 	}
 	return err
+}
+
+// changeText describes the strategy of a request.
+func (r *drainRequest) changeText() string {
+	limit, err := r.Limit()
+	text := "no deadline"
+	switch {
+	case err != nil:
+		return err.Error()
+	case limit < 0:
+		text = "force drain"
+	case limit > 0:
+		text = "a deadline " + limit.String() + " from now"
+	}
+	if r.IgnoreSystem {
+		text += "; ignoring system jobs"
+	}
+	return text
 }
 
 // headlineTime is how long a question waits for the plan of the drain.

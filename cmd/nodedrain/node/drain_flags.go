@@ -15,18 +15,19 @@ type drainFlags struct {
 	enable, disable, monitor bool
 	pause, resume            bool
 	drain.Strategy
-	plan, detach, keepIneligible bool
-	self, yes                    bool
-	message, key                 string
-	meta                         metaFlag
-	plain                        bool
+	plan, detach         bool
+	keepIneligible, undo bool
+	self, yes            bool
+	message, key         string
+	meta                 metaFlag
+	plain                bool
 }
 
 func (f *drainFlags) options() cli.Options {
 	return slices.Concat(cli.Options{
 		cli.Flag(&f.enable, "enable", "Start the drain, or change a running one."),
 		cli.Flag(&f.disable, "disable", "Cancel the drain. Lists the allocations that stop nevertheless. The node gets new allocations again, "+
-			"unless -keep-ineligible is set. It is an error if the node does not drain."),
+			"unless -keep-ineligible or -undo is set. It is an error if the node does not drain."),
 		cli.Flag(&f.monitor, "monitor", "Monitor a running drain."),
 		cli.Flag(&f.pause, "pause", "Pause the drain: nothing more leaves until -resume. What is marked already stops all the same. To pause all drains: \"nodedrain drain pause -all\"."),
 		cli.Flag(&f.resume, "resume", "Resume the paused drain. The paused time is added to its deadline."),
@@ -34,6 +35,7 @@ func (f *drainFlags) options() cli.Options {
 		cli.Heading(""),
 	}, f.Options(), cli.Options{
 		cli.Flag(&f.keepIneligible, "keep-ineligible", "With -disable: the node gets no new allocations."),
+		cli.Flag(&f.undo, "undo", "With -disable: the node is as eligible as before the drain. The output names what has moved and stays where it is."),
 		cli.Flag(&f.message, "m MESSAGE", "Reason of the request, kept with the drain."),
 		cli.Value(f.meta.set, "meta KEY=VALUE", "Metadata, kept with the drain. May be repeated."),
 		cli.Heading(""),
@@ -99,6 +101,10 @@ func (f *drainFlags) conflict(nodes int) string {
 		return "Either the '-enable' or '-disable' flag must be set, unless using '-monitor'"
 	case nodeOrSelf(nodes, f.self) != "":
 		return nodeOrSelf(nodes, f.self)
+	case f.undo && !f.disable:
+		return "-undo needs -disable"
+	case f.undo && f.keepIneligible:
+		return "-undo and -keep-ineligible are mutually exclusive"
 	case f.disable && f.Given():
 		return "-disable can't be combined with flags configuring drain strategy"
 	}
@@ -114,8 +120,8 @@ func (f *drainFlags) pauseConflict(nodes int) string {
 		return "-pause and -resume can't be combined with -enable, -disable, -monitor or -plan"
 	case f.Given():
 		return "-pause and -resume can't be combined with flags configuring drain strategy"
-	case f.message != "" || len(f.meta) > 0 || f.key != "" || f.keepIneligible:
-		return "-pause and -resume can't be combined with -m, -meta, -idempotency-token or -keep-ineligible"
+	case f.message != "" || len(f.meta) > 0 || f.key != "" || f.keepIneligible || f.undo:
+		return "-pause and -resume can't be combined with -m, -meta, -idempotency-token, -keep-ineligible or -undo"
 	}
 	return nodeOrSelf(nodes, f.self)
 }
