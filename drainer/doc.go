@@ -72,6 +72,7 @@
 //	G2  cause    Only allocations on a draining node are marked. Nothing planned
 //	             for another drain is applied. A deadline, forced or stage mark
 //	             or a completion planned for an older revision is not applied.
+//	             A paused drain marks only what its job no longer has.
 //	G3  order    Consumers, then system allocations, then storage plugins, then
 //	             the end. Deadline and force drop the budget, not the order.
 //	G4  end      A drain with a deadline ends by the time that its report
@@ -126,7 +127,8 @@
 // The FSM changes drains with package lifecycle only:
 //
 //	a request starts a drain    StartDrain. The proposer chose the id. After an
-//	                            error the entry changes nothing.
+//	                            error the entry changes nothing. NoteEligibility,
+//	                            if a cancel can undo the drain. *
 //	a request changes a drain   UpdateDrain. The revision moves.
 //	a request pauses a drain    PauseDrain. The revision moves.
 //	a pause ends                ResumeDrain. The revision and the deadline move.

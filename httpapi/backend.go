@@ -90,10 +90,9 @@ type State interface {
 	Story(cluster.DrainID) (*cluster.Drain, *journal.Journal)
 	Drains() iter.Seq[*cluster.Drain]
 	DrainsByNode(cluster.NodeID) iter.Seq[*cluster.Drain]
-	// DrainingNodes yields the nodes that drain, by id.
-	DrainingNodes() iter.Seq[*cluster.Node]
-	// DrainPause returns the pause of all drains, or nil. A write of it moves the index of the nodes.
-	DrainPause() *cluster.DrainPause
+	// Draining returns the nodes that drain, by id, and the pause of all drains, or nil. A write of the pause moves the
+	// index of the nodes.
+	Draining() (nodes iter.Seq[*cluster.Node], pause *cluster.DrainPause)
 
 	volumes.View
 	// Volumes yields all volumes, by namespace and id.

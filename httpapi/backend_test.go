@@ -341,7 +341,7 @@ func (w explainer) Status() ([]rules.Status, error) {
 		return nil, rules.ErrNotEnabled
 	}
 	var all []rules.Status
-	for n := range w.State().DrainingNodes() {
+	for n := range w.State().DrainView().DrainingNodes() {
 		report, _ := rules.Explain(w.State().DrainView(), rules.TermState{}, n.ID, w.Now(), rules.Policy{})
 		all = append(all, report.Status)
 	}

@@ -49,7 +49,7 @@ func readDrain(q *request) error {
 		if err != nil {
 			return err
 		}
-		answer := describe(q.nodeID(), node, records, state.DrainPause())
+		answer := describe(q.nodeID(), node, records, pauseOfAll(state))
 		err = explain(q, answer, node, state)
 		if errors.Is(err, rules.ErrNotDraining) && reads < maxReads {
 			continue // it has ended since
@@ -193,11 +193,11 @@ func addWaits(s State, left []wire.DrainAlloc) {
 func listDrains(q *request) error {
 	return q.read(func(s State) found {
 		index := max(s.TableIndex(TableNodes), s.TableIndex(TableDrains))
-		for range s.DrainingNodes() {
+		nodes, all := s.Draining() // a change of the pause wakes the reader
+		for range nodes {
 			index = max(index, s.TableIndex(TableAllocs))
 			break
 		}
-		all := s.DrainPause() // its change wakes the reader
 		return found{index: index, body: func() (any, error) { return drainList(q, s, all) }}
 	})
 }
@@ -244,7 +244,8 @@ func progress(q *request) (map[cluster.DrainID]*wire.DrainProgress, error) {
 // allDrains yields running drains by node, then records, newest first.
 func allDrains(s State) iter.Seq[*cluster.Drain] {
 	return func(yield func(*cluster.Drain) bool) {
-		for n := range s.DrainingNodes() {
+		nodes, _ := s.Draining()
+		for n := range nodes {
 			if !yield(n.Drain) {
 				return
 			}
@@ -422,10 +423,16 @@ func changePause(q *request, node cluster.NodeID, pause bool) error {
 	return q.written(done.Index, wire.NewDrainPauseResponse(done, name))
 }
 
+// pauseOfAll returns the pause of all drains, or nil.
+func pauseOfAll(s State) *cluster.DrainPause {
+	_, all := s.Draining()
+	return all
+}
+
 // readPause answers GET /v1/drains/pause: the pause of all drains, or null.
 func readPause(q *request) error {
 	return q.read(func(s State) found {
-		all := wire.NewDrainPause(s.DrainPause())
+		all := wire.NewDrainPause(pauseOfAll(s))
 		return found{index: s.TableIndex(TableNodes), body: func() (any, error) { return all, nil }}
 	})
 }
@@ -433,7 +440,7 @@ func readPause(q *request) error {
 // addPause adds the pause of all drains to the rows of an answer about a drain. It has no index, and its end may write no
 // row of a paused drain: the index of the nodes' table is at least as new.
 func (f *found) addPause(s State, d *cluster.Drain) {
-	all := s.DrainPause()
+	all := pauseOfAll(s)
 	if d.Outcome != cluster.OutcomeNone || d.PausedSince(all).IsZero() {
 		return
 	}
@@ -453,7 +460,7 @@ func readStory(q *request) error {
 		if d == nil {
 			return found{index: max(s.TableIndex(TableNodes), s.TableIndex(TableDrains)), missing: drainNotFound}
 		}
-		answer = wire.DrainStory{Drain: wire.NewDrain(d, s.DrainPause()), Journal: wire.NewJournal(j)}
+		answer = wire.DrainStory{Drain: wire.NewDrain(d, pauseOfAll(s)), Journal: wire.NewJournal(j)}
 		f := found{index: storyIndex(s, d, j), rows: 1}
 		f.addPause(s, d)
 		return f

@@ -119,7 +119,7 @@ func TestPauseDrains_refused(t *testing.T) {
 		must.Eq(t, refused.text, got.body)
 		must.Eq(t, refused.code, got.code)
 	}
-	must.Nil(t, w.State().DrainPause())
+	must.Nil(t, w.State().DrainView().DrainPause())
 	must.Nil(t, w.State().Node(nodeID(1)).Drain.Paused)
 }
 

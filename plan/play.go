@@ -140,7 +140,7 @@ func (q Question) check(state *statestore.Snapshot) error {
 // resumes reports whether the play begins with the end of the pause of all drains, because the drains of the question would
 // not move under it. Forced drains do.
 func (q Question) resumes(state *statestore.Snapshot) bool {
-	return !q.Running && q.Spec.Deadline >= 0 && state.DrainPause() != nil
+	return !q.Running && q.Spec.Deadline >= 0 && state.DrainView().DrainPause() != nil
 }
 
 func newPlay(copied *statestore.Store, q Question, s Settings) (*play, error) {

@@ -55,7 +55,7 @@ func TestLoad_playsTheSame(t *testing.T) {
 
 		s := f.State()
 		view := rowview.New(s.Index(), slices.Collect(s.Nodes()), slices.Collect(s.Jobs()), slices.Collect(s.Allocs()), slices.Collect(s.Evals()))
-		must.Eq(t, want, sentenceOf(t, result.Of(plan.Load(view.WithPause(s.DrainPause()))).OK(t), plan.Settings{}))
+		must.Eq(t, want, sentenceOf(t, result.Of(plan.Load(view.WithPause(s.DrainView().DrainPause()))).OK(t), plan.Settings{}))
 	}
 }
 

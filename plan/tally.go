@@ -42,8 +42,8 @@ type groupTally struct {
 
 func newTally(state *statestore.Snapshot, q Question, times times) *tally {
 	if q.Running {
-		for n := range state.DrainingNodes() {
-			if n.Drain.PausedSince(state.DrainPause()).IsZero() {
+		for n := range state.DrainView().DrainingNodes() {
+			if n.Drain.PausedSince(state.DrainView().DrainPause()).IsZero() {
 				q.Nodes = append(q.Nodes, n.ID)
 			}
 		}

@@ -114,7 +114,7 @@ func TestServer_requests(t *testing.T) {
 		must.ErrorIs(t, err, httpapi.ErrUnavailable)
 		result.Of(s.Requests().RaiseVersion(ctx, cluster.VersionOfPauses)).OK(t)
 		paused, err := s.Requests().PauseDrains(ctx, all)
-		must.Eq(t, "ops", stateAfter("all drains are paused", 0, paused.Written, err).DrainPause().By)
+		must.Eq(t, "ops", stateAfter("all drains are paused", 0, paused.Written, err).DrainView().DrainPause().By)
 		must.True(t, paused.Changed)
 		_, err = s.Requests().PauseDrains(ctx, cluster.DrainPauseUpdate{Node: "n1", Pause: true})
 		must.ErrorIs(t, err, statestore.ErrNotDraining)

@@ -120,7 +120,7 @@ func (w *logWriter) nodeChange() shims.Message {
 
 func (w *logWriter) drain(s *statestore.Snapshot) shims.Message {
 	on := w.nodeID()
-	if draining := one(w, slices.Collect(s.DrainingNodes())); draining != nil && w.chance(50) {
+	if draining := one(w, slices.Collect(s.DrainView().DrainingNodes())); draining != nil && w.chance(50) {
 		on = draining.ID
 	}
 	m := &shims.NodeUpdateDrain{Evals: w.evals()}
@@ -217,7 +217,7 @@ func (w *logWriter) report(s *statestore.Snapshot) shims.Message {
 // marks returns marks for allocations on draining nodes, most of them with the right class.
 func (w *logWriter) marks(s *statestore.Snapshot) shims.Message {
 	m := &shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: w.now, Policy: rules.Policy{BelowBudget: pick(w, rules.BelowBudgetHold, rules.BelowBudgetProceed)}}}
-	for n := range s.DrainingNodes() {
+	for n := range s.DrainView().DrainingNodes() {
 		for a := range s.WorkView().LiveAllocsByNode(n.ID) {
 			if a.Leaving() && w.chance(80) {
 				continue
@@ -259,7 +259,7 @@ func (w *logWriter) class(s *statestore.Snapshot, n *cluster.Node, a *cluster.Al
 
 func (w *logWriter) completions(s *statestore.Snapshot) shims.Message {
 	m := &shims.NodesDrainComplete{Completions: rules.Completions{At: w.now, Policy: rules.Policy{Completion: pick(w, rules.CompletionStopped, rules.CompletionReplaced, rules.CompletionMigrated, rules.CompletionMarked)}}}
-	for n := range s.DrainingNodes() {
+	for n := range s.DrainView().DrainingNodes() {
 		m.Completions.Completions = append(m.Completions.Completions, rules.Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision})
 	}
 	m.Completions.Completions = append(m.Completions.Completions, rules.Completion{Node: "missing"})

@@ -46,7 +46,7 @@ func ending(state *statestore.Snapshot, brief bool) string {
 // drainsOf returns the drains of a state by id, those that run and those that have ended.
 func drainsOf(state *statestore.Snapshot) []*cluster.Drain {
 	drains := slices.Collect(state.Drains())
-	for n := range state.DrainingNodes() {
+	for n := range state.DrainView().DrainingNodes() {
 		drains = append(drains, n.Drain)
 	}
 	slices.SortFunc(drains, func(a, b *cluster.Drain) int { return strings.Compare(string(a.ID), string(b.ID)) })

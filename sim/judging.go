@@ -315,7 +315,7 @@ const reportTravel = time.Second
 func (j *judging) silence() {
 	w := j.world
 	q := invariant.Quiet{Term: w.Term(), Clock: w.Clock(), State: w.State(), Followed: w.Servers.Followed(), Truth: w.Hidden()}
-	for range q.State.DrainingNodes() {
+	for range q.State.DrainView().DrainingNodes() {
 		q.Fresh = j.fresh()
 		break
 	}

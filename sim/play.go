@@ -245,7 +245,7 @@ func (p *player) countBusy() {
 		return
 	}
 	p.drainingAt, p.draining = truth.Index(), false
-	for range truth.DrainingNodes() {
+	for range truth.DrainView().DrainingNodes() {
 		p.draining = true
 		break
 	}

@@ -71,7 +71,7 @@ func costs(c *bigCluster) map[string]float64 {
 			}
 			for range s.DrainView().NodeAllocs(c.nodes[20], cluster.StageConsumers, false) {
 			}
-			for range s.DrainingNodes() {
+			for range s.DrainView().DrainingNodes() {
 			}
 			s.DrainView().Consumers(last.NodeID)
 		}),

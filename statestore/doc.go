@@ -21,6 +21,7 @@
 //	marks    which allocations each drain has marked; derived from allocs
 //	journals what happened in each drain, and the groups of those that run
 //	times    how long the allocations of each group took; see [LearnedTimes]
+//	pause    the pause of all drains; see [PauseDrains]
 //
 // Rows have the types of package cluster. Every list of [rules.View] is one range of an index that
 // holds nothing else, so that the cost of a read depends on what it yields. Such lists are the

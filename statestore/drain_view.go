@@ -13,11 +13,20 @@ type DrainView struct{ lookups }
 var (
 	_ rules.View       = DrainView{}
 	_ rules.VolumeView = DrainView{}
+	_ rules.PauseView  = DrainView{}
 )
 
 // DrainingNodes yields the nodes that drain, by id.
 func (v DrainView) DrainingNodes() iter.Seq[*cluster.Node] {
 	return scan[cluster.Node](v.tables, TableNodes, indexLists, key{listDraining})
+}
+
+// DrainPause returns the pause of all drains, or nil.
+func (v DrainView) DrainPause() *cluster.DrainPause {
+	if row := first[pauseRow](v.tables, tablePause, indexID, pauseID(nil)); row != nil {
+		return &row.DrainPause
+	}
+	return nil
 }
 
 // NodeAllocs yields the node's allocations of the stage that are not client-terminal, by id:

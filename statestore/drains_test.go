@@ -40,7 +40,7 @@ func TestStartingADrain(t *testing.T) {
 	must.Eq(t, at.Unix(), n.StatusUpdatedAt)
 	must.Eq(t, 2, n.ModifyIndex)
 	must.Eq(t, []string{"Node registered", "Node drain strategy set"}, w.messages("n1"))
-	must.Eq(t, []cluster.NodeID{"n1"}, nodeIDs(w.snap().DrainingNodes()))
+	must.Eq(t, []cluster.NodeID{"n1"}, nodeIDs(w.snap().DrainView().DrainingNodes()))
 	must.Eq(t, n, statestore.NodeInDrain(w.snap(), "d1"))
 }
 
@@ -100,7 +100,7 @@ func TestADrainNeedsANewID(t *testing.T) {
 	w.complete("n1", cluster.OutcomeComplete, 0)
 	must.ErrorContains(t, start("n2", "d1"), "is taken")
 	must.ErrorIs(t, start("n9", "d9"), statestore.ErrNodeNotFound)
-	must.SliceEmpty(t, nodeIDs(w.snap().DrainingNodes()))
+	must.SliceEmpty(t, nodeIDs(w.snap().DrainView().DrainingNodes()))
 }
 
 func TestARepeatedRequestChangesNothing(t *testing.T) {
@@ -290,7 +290,7 @@ func TestACompletionEndsNoOtherDrain(t *testing.T) {
 		})
 	})
 	must.True(t, w.snap().Node("n1").Draining())
-	must.Eq(t, []cluster.NodeID{"n1"}, nodeIDs(w.snap().DrainingNodes()))
+	must.Eq(t, []cluster.NodeID{"n1"}, nodeIDs(w.snap().DrainView().DrainingNodes()))
 	must.Eq(t, []cluster.DrainID{"d2"}, recordIDs(w.snap().Drains()))
 	must.Eq(t, []string{"Node registered"}, w.messages("n3"))
 }

@@ -29,7 +29,7 @@ func TestStore_Fork(t *testing.T) {
 		}
 	}
 	draining := func(s *statestore.Store) (ids []cluster.NodeID) {
-		for n := range s.Snapshot().DrainingNodes() {
+		for n := range s.Snapshot().DrainView().DrainingNodes() {
 			ids = append(ids, n.ID)
 		}
 		return ids

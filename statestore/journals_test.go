@@ -165,7 +165,7 @@ func TestJournal_wakesNothing(t *testing.T) {
 		before := indexes(w.snap())
 		queries := map[string]func(s *statestore.Snapshot){
 			"nodes":           func(s *statestore.Snapshot) { nodeIDs(s.Nodes()) },
-			"draining nodes":  func(s *statestore.Snapshot) { nodeIDs(s.DrainingNodes()) },
+			"draining nodes":  func(s *statestore.Snapshot) { nodeIDs(s.DrainView().DrainingNodes()) },
 			"records":         func(s *statestore.Snapshot) { recordIDs(s.Drains()) },
 			"a job":           func(s *statestore.Snapshot) { s.Job(cluster.JobKey{Namespace: "default", ID: "web"}) },
 			"allocations":     func(s *statestore.Snapshot) { allocIDs(s.Allocs()) },

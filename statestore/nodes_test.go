@@ -201,7 +201,7 @@ func TestDeletingANodeEndsItsDrain(t *testing.T) {
 
 	w.write(func(x *statestore.Txn) { must.SliceEmpty(t, x.DeleteNodes([]cluster.NodeID{"n1"}, w.now)) })
 	must.Nil(t, w.snap().Node("n1"))
-	must.SliceEmpty(t, nodeIDs(w.snap().DrainingNodes()))
+	must.SliceEmpty(t, nodeIDs(w.snap().DrainView().DrainingNodes()))
 	d := w.snap().DrainRecord("d1")
 	must.Eq(t, cluster.OutcomeNodeGone, d.Outcome)
 	must.Eq(t, w.now.UTC(), d.EndedAt)

@@ -59,7 +59,7 @@ func (p *pausing) show() string {
 		}
 		return fmt.Sprint(int(at.Sub(p.begin) / time.Second))
 	}
-	return "paused " + second(d.PausedSince(p.snap().DrainPause())) + ", deadline " + second(d.Strategy.ForceDeadline)
+	return "paused " + second(d.PausedSince(p.snap().DrainView().DrainPause())) + ", deadline " + second(d.Strategy.ForceDeadline)
 }
 
 // A resume moves the deadline by the time for which the drain was paused, in whatever way it was. A strategy that was

@@ -143,7 +143,7 @@ func (p *persister) rows(s *Snapshot) {
 	for r := range scan[groupTimes](s.tables, tableTimes, indexID, nil) {
 		p.frame(kindTimes, r)
 	}
-	if all := s.DrainPause(); all != nil {
+	if all := s.DrainView().DrainPause(); all != nil {
 		p.frame(kindPause, pauseRow{*all})
 	}
 }

@@ -44,8 +44,8 @@ func sorted[T any](all iter.Seq[T], compare func(a, b T) int) iter.Seq[T] {
 
 func recountNodes(t must.T, s *statestore.Snapshot) {
 	t.Helper()
-	same(t, "draining nodes", where(s.Nodes(), (*cluster.Node).Draining), s.DrainingNodes())
-	for n := range s.DrainingNodes() {
+	same(t, "draining nodes", where(s.Nodes(), (*cluster.Node).Draining), s.DrainView().DrainingNodes())
+	for n := range s.DrainView().DrainingNodes() {
 		must.Eq(t, n.Drain.ID, statestore.NodeInDrain(s, n.Drain.ID).Drain.ID)
 	}
 	same(t, "nodes in order", sorted(s.Nodes(), func(a, b *cluster.Node) int { return cmp.Compare(a.ID, b.ID) }), s.Nodes())

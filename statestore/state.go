@@ -115,8 +115,10 @@ func (s State) TableIndex(table string) uint64 {
 	return *index
 }
 
-// DrainingNodes yields the nodes that drain, by id.
-func (s State) DrainingNodes() iter.Seq[*cluster.Node] { return s.DrainView().DrainingNodes() }
+// Draining returns the nodes that drain, by id, and the pause of all drains, or nil.
+func (s State) Draining() (nodes iter.Seq[*cluster.Node], pause *cluster.DrainPause) {
+	return s.DrainView().DrainingNodes(), s.DrainView().DrainPause()
+}
 
 // Drains yields the records of ended drains by (EndIndex, id): oldest first.
 func (s State) Drains() iter.Seq[*cluster.Drain] {

@@ -115,3 +115,14 @@ func TestPausedBefore(t *testing.T) {
 	want.Drain.Paused, want.ModifyIndex = &cluster.DrainPause{At: noon.Add(time.Minute), By: "ann"}, 11
 	must.Eq(t, want, after)
 }
+
+// A drain that is forced in its pause goes on. Another strategy leaves it paused.
+func TestUpdateDrain_inAPause(t *testing.T) {
+	t.Parallel()
+	before := lifecycle.PauseDrain(draining(t, time.Hour), nil, cluster.DrainPauseUpdate{Pause: true, At: noon}, 9)
+	for deadline, paused := range map[time.Duration]bool{-1: false, 0: true, time.Minute: true} {
+		after := lifecycle.UpdateDrain(before, cluster.DrainUpdate{Spec: &cluster.DrainSpec{Deadline: deadline}, At: noon}, 10)
+		must.Eq(t, paused, after.Drain.Paused != nil, must.Sprint(deadline))
+	}
+	must.NotNil(t, before.Drain.Paused)
+}

@@ -100,7 +100,6 @@ func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uin
 	if !n.Draining() {
 		return c
 	}
-	moved := map[cluster.JobKey]int{}
 	for a := range v.DrainAllocs(n.Drain.ID) {
 		switch {
 		case a.ClientTerminal():
@@ -108,19 +107,29 @@ func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uin
 			c.Stopping = append(c.Stopping, a.ID)
 		default:
 			c.Withdrawn = append(c.Withdrawn, withdrawn(a, at, index))
-			continue
 		}
-		moved[a.JobKey()]++
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(moved), cluster.JobKey.Compare) {
-		c.Moved = append(c.Moved, cluster.MovedAllocs{Job: key, Allocs: moved[key]})
-	}
+	c.Moved = movedBy(v, n.Drain.ID)
 	c.Record = record(n, cluster.OutcomeCancelled, len(c.Stopping), rules.Unconfirmed(v, n, cluster.OutcomeCancelled), at, index)
 	noteRequest(c.Record, u)
 	c.Node.Drain = nil
 	c.Node.LastDrain = lastDrain(n, cluster.DrainStatusCanceled, at, u.Meta, u.UpdatedBy)
 	appendEvent(c.Node, cluster.EventDrainDisabled, nil, at, index)
 	return c
+}
+
+// movedBy counts, by job, the marked allocations of a drain that have left its node or are stopping.
+func movedBy(v rules.View, id cluster.DrainID) (moved []cluster.MovedAllocs) {
+	counts := map[cluster.JobKey]int{}
+	for a := range v.DrainAllocs(id) {
+		if a.Terminal() {
+			counts[a.JobKey()]++
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(counts), cluster.JobKey.Compare) {
+		moved = append(moved, cluster.MovedAllocs{Job: key, Allocs: counts[key]})
+	}
+	return moved
 }
 
 // noteRequest records a request in the drain that it started, changed or cancelled.

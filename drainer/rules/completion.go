@@ -39,7 +39,7 @@ type endState struct {
 // judgeEnd returns whether the completion policy allows the end of a node's drain. A paused drain does not end.
 func (s *Planner) judgeEnd(n *cluster.Node) endState {
 	policy := s.policy.Completion
-	if s.passed(n) && policy != CompletionMarked {
+	if passed(s, n) && policy != CompletionMarked {
 		policy = CompletionStopped
 	}
 	end := endState{stage: cluster.StageCount}
@@ -56,7 +56,7 @@ func (s *Planner) judgeEnd(n *cluster.Node) endState {
 		return end
 	}
 	end.waitsFor = awaitedJobs(s, n, policy)
-	end.done = len(end.waitsFor) == 0 && !s.paused(n)
+	end.done = len(end.waitsFor) == 0 && !paused(s, n)
 	return end
 }
 

@@ -14,7 +14,7 @@ import (
 // client keeps it, and a replacement may still take it. After the deadline there are none.
 func (s *Planner) awaitedData(n *cluster.Node) iter.Seq[*cluster.Allocation] {
 	return func(yield func(*cluster.Allocation) bool) {
-		if s.passed(n) || s.policy.Completion == CompletionMarked {
+		if passed(s, n) || s.policy.Completion == CompletionMarked {
 			return
 		}
 		for a := range s.view.KeptData(n.ID) {

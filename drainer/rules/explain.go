@@ -133,7 +133,7 @@ func (e *Explainer) inFlight(id cluster.AllocID) bool { return e.term.Marks[id].
 
 // Report reports the drain of a draining node of the view.
 func (e *Explainer) Report(n *cluster.Node) Report {
-	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.term.Stalled, PausedSince: e.pausedSince(n)}}
+	r := Report{Status: Status{Drain: n.Drain, NodeName: n.Name, Stalled: e.term.Stalled, PausedSince: pausedSince(e.Planner, n)}}
 	if e.pauseOfAll.Holds(n.Drain) {
 		r.PauseOfAll = e.pauseOfAll
 	}
@@ -305,7 +305,7 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 		}
 		r.set(could.hold, Since{At: since}, fmt.Sprintf("its node is %s, the allocation %s", n.Status, a.ClientStatus))
 	case could.hold == ReasonPaused:
-		r.set(could.hold, Since{At: latest(e.pausedSince(n), a.CreateTime)}, e.pauseText(n))
+		r.set(could.hold, Since{At: latest(pausedSince(e.Planner, n), a.CreateTime)}, pauseText(e.Planner, n))
 	case could.hold == ReasonBatchRunning:
 		r.Due = n.Drain.Strategy.ForceDeadline
 		r.set(could.hold, Since{At: here}, fmt.Sprintf("%s work runs until it is done%s", a.JobType(), untilDeadline(", or", r.Due)))
@@ -332,24 +332,6 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 	default:
 		r.set(could.hold, Since{At: here}, could.hold.String())
 	}
-}
-
-// pauseText describes what pauses the drain of a node.
-func (e *Explainer) pauseText(n *cluster.Node) string {
-	by := func(p *cluster.DrainPause) string {
-		if p.By == "" {
-			return ""
-		}
-		return " by " + p.By
-	}
-	var parts []string
-	if n.Drain.Paused != nil {
-		parts = append(parts, "its drain is paused"+by(n.Drain.Paused))
-	}
-	if e.pauseOfAll.Holds(n.Drain) {
-		parts = append(parts, "all drains are paused"+by(e.pauseOfAll))
-	}
-	return strings.Join(parts, ", and ")
 }
 
 // untilDeadline ends a sentence with the deadline, if there is one.
@@ -492,14 +474,4 @@ func counted(n int, noun string) string {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
-}
-
-// severity ranks reasons: the higher, the less likely the allocation leaves without help.
-func (r Reason) severity() int {
-	order := [...]Reason{
-		ReasonLeftByRequest, ReasonStopping, ReasonWaitingForData, ReasonHeldForVolumes, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
-		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
-		ReasonPaused,
-	}
-	return slices.Index(order[:], r)
 }

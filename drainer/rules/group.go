@@ -39,7 +39,7 @@ type ruling struct {
 func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 	stage := a.Stage()
 	switch {
-	case g.planner.leavesWithNode(a, node):
+	case leavesWithNode(g.planner, a, node):
 		return g.planner.judgeWithNode(a, node)
 	case !g.planner.leaves(a, node):
 		return ruling{hold: ReasonLeftByRequest}
@@ -47,7 +47,7 @@ func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 		return ruling{hold: ReasonDisconnected}
 	case !g.exists && (stage == cluster.StageConsumers || a.JobType() == cluster.JobService && g.planner.turnHasCome(node, stage)):
 		return ruling{class: cluster.MarkGone}
-	case g.planner.paused(node):
+	case paused(g.planner, node):
 		return ruling{hold: ReasonPaused}
 	case a.JobType() != cluster.JobService:
 		return ruling{hold: ReasonBatchRunning}
@@ -86,9 +86,9 @@ func (s *Planner) judgeWithNode(a *cluster.Allocation, node *cluster.Node) rulin
 		return ruling{class: cluster.MarkForced}
 	case a.Stage() == cluster.StageConsumers:
 		return ruling{class: cluster.MarkDeadline}
-	case !s.passed(node) && !canReport(a, node):
+	case !passed(s, node) && !canReport(a, node):
 		return ruling{hold: ReasonDisconnected}
-	case s.paused(node):
+	case paused(s, node):
 		return ruling{hold: ReasonPaused}
 	case !s.turnHasCome(node, a.Stage()):
 		return ruling{hold: ReasonWaitingForStage}
@@ -99,9 +99,9 @@ func (s *Planner) judgeWithNode(a *cluster.Allocation, node *cluster.Node) rulin
 // leavesWithNode reports whether the allocation leaves with its whole stage, not at its group's
 // pace. System allocations and storage plugins do, except plugins of type service. After the
 // deadline all allocations do.
-func (s *Planner) leavesWithNode(a *cluster.Allocation, n *cluster.Node) bool {
+func leavesWithNode(s *Planner, a *cluster.Allocation, n *cluster.Node) bool {
 	switch {
-	case s.passed(n):
+	case passed(s, n):
 		return true
 	case a.Stage() == cluster.StagePlugins:
 		return a.JobType() != cluster.JobService

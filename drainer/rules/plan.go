@@ -217,7 +217,7 @@ type NodePlan struct {
 // its drain may end.
 func (s *Planner) PlanNode(n *cluster.Node) NodePlan {
 	end := s.judgeEnd(n)
-	plan := NodePlan{WakeAt: end.waitEnds, WaitsFor: end.waitsFor, Passed: s.passed(n), Paused: s.paused(n)}
+	plan := NodePlan{WakeAt: end.waitEnds, WaitsFor: end.waitsFor, Passed: passed(s, n), Paused: paused(s, n)}
 	if end.done {
 		plan.Completion = &Completion{Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision}
 	}
@@ -231,7 +231,7 @@ func (s *Planner) PlanNode(n *cluster.Node) NodePlan {
 		return plan // each leaves at its group's pace
 	}
 	for a := range s.view.NodeAllocs(n.ID, end.stage, false) {
-		if !s.leavesWithNode(a, n) {
+		if !leavesWithNode(s, a, n) {
 			continue
 		}
 		if class := s.judgeWithNode(a, n).class; class != cluster.MarkNone {

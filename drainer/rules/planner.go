@@ -44,21 +44,3 @@ func (s *Planner) Node(id cluster.NodeID) *cluster.Node {
 	}
 	return n
 }
-
-// paused reports whether the drain of a draining node is paused, by its own pause or by the pause of all.
-func (s *Planner) paused(n *cluster.Node) bool { return !s.pausedSince(n).IsZero() }
-
-// pausedSince returns since when the drain of a draining node is paused without a break, or zero.
-func (s *Planner) pausedSince(n *cluster.Node) time.Time {
-	if !s.pauseRead {
-		s.pauseRead = true
-		if v, has := s.view.(PauseView); has {
-			s.pauseOfAll = v.DrainPause()
-		}
-	}
-	return n.Drain.PausedSince(s.pauseOfAll)
-}
-
-// passed reports whether the drain of a draining node is forced, or its deadline has come. The deadline of a paused
-// drain does not come: it moves when the drain is resumed.
-func (s *Planner) passed(n *cluster.Node) bool { return n.Drain.Strategy.Passed(s.now) && !s.paused(n) }

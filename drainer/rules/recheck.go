@@ -83,7 +83,7 @@ func (s *Planner) checkCompletion(c Completion) string {
 	if n.Drain.Revision != c.Revision {
 		return "the drain was changed since"
 	}
-	if s.paused(n) {
+	if paused(s, n) {
 		return "the drain is paused"
 	}
 	if !s.judgeEnd(n).done {

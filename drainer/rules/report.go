@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -60,6 +61,16 @@ func (r Reason) String() string {
 		return "unknown reason"
 	}
 	return names[r]
+}
+
+// severity ranks reasons: the higher, the less likely the allocation leaves without help.
+func (r Reason) severity() int {
+	order := [...]Reason{
+		ReasonLeftByRequest, ReasonStopping, ReasonWaitingForData, ReasonHeldForVolumes, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
+		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
+		ReasonPaused,
+	}
+	return slices.Index(order[:], r)
 }
 
 // Since is when a reason began to hold.

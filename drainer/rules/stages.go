@@ -31,8 +31,8 @@ func (s *Planner) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 	if !n.Drain.Leaves(stage) {
 		return stageState{over: true}
 	}
-	passed := s.passed(n)
-	if stage == cluster.StageConsumers && !passed && s.policy.Completion != CompletionMarked {
+	taken := passed(s, n)
+	if stage == cluster.StageConsumers && !taken && s.policy.Completion != CompletionMarked {
 		return stageState{over: s.view.Consumers(n.ID) == 0}
 	}
 	for a := range s.view.NodeAllocs(n.ID, stage, false) {
@@ -44,7 +44,7 @@ func (s *Planner) stageOf(n *cluster.Node, stage cluster.Stage) stageState {
 		switch {
 		case !s.leaves(a, n):
 			continue
-		case !passed:
+		case !taken:
 			return stageState{}
 		}
 		// One allocation that the stage waits for is enough. To read all of them after each client

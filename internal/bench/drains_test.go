@@ -118,7 +118,7 @@ func (r *drainRuns) compare(b *testing.B) {
 
 // drained reports whether all drains have ended.
 func (t *testCluster) drained() bool {
-	for range t.fsm.Store().Snapshot().DrainingNodes() {
+	for range t.fsm.Store().Snapshot().DrainView().DrainingNodes() {
 		return false
 	}
 	return true
@@ -238,7 +238,7 @@ func (d *drains) run(meter *measure.Meter) {
 	for d.applyAndStep() || d.step(d.now) || d.advance() || d.endRound() {
 	}
 	meter.Pause()
-	for n := range d.fsm.Store().Snapshot().DrainingNodes() {
+	for n := range d.fsm.Store().Snapshot().DrainView().DrainingNodes() {
 		d.tb.Fatalf("node %s still drains: %+v", n.ID, d.term.Status(d.now)[0])
 	}
 	must.Eq(d.tb, d.all, d.marks) // each allocation moved once

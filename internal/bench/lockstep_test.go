@@ -80,7 +80,7 @@ func (d *drains) beginRound() { d.endFloor += entriesOf(d.emptied()) }
 // emptied counts the nodes whose drains can end.
 func (d *drains) emptied() (count int) {
 	state := d.fsm.Store().Snapshot()
-	for n := range state.DrainingNodes() {
+	for n := range state.DrainView().DrainingNodes() {
 		if state.DrainView().Consumers(n.ID) == 0 {
 			count++
 		}

@@ -113,7 +113,7 @@ func (m *month) operate(minute int) {
 	case 0:
 		m.drain(*node)
 	case 45:
-		for n := range m.state().DrainingNodes() {
+		for n := range m.state().DrainView().DrainingNodes() {
 			m.tb.Fatalf("minute %d: node %s still drains", minute, n.ID)
 		}
 		if hour%24 == 23 { // another machine replaces the node

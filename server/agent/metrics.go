@@ -58,7 +58,7 @@ func (a *Agent) setMetricsSources(api *httpapi.Handler) {
 			Held:        a.server.HeldRows,
 			Unconfirmed: func() ([]*cluster.Drain, bool) { return unconfirmed(a.server) },
 			PauseOfAll: func() (*cluster.DrainPause, bool) {
-				return a.server.Store().Snapshot().DrainPause(), a.server.Leads()
+				return a.server.Store().Snapshot().DrainView().DrainPause(), a.server.Leads()
 			},
 		})
 	}

@@ -87,7 +87,7 @@ func (j *endJudge) setBound(now *snapshot, n *node) {
 func (j *endJudge) computeBound(m *snapshot, n *node, ahead time.Duration) time.Time {
 	d := n.drain()
 	cutoff, ends := opinion.Cutoff(d)
-	if !ends || m.paused(n) {
+	if !ends || paused(m, n) {
 		return time.Time{}
 	}
 	at := later(j.settled.Add(ahead), cutoff)

@@ -88,7 +88,7 @@ func (f fixed) Ended(id cluster.AllocID) bool { return id == f.ended }
 
 // explain returns the reports of a fresh drainer on all draining nodes.
 func (s *leader) explain() (reports []rules.Report) {
-	for n := range s.state().DrainingNodes() {
+	for n := range s.state().DrainView().DrainingNodes() {
 		r, _ := rules.Explain(s.state().DrainView(), rules.TermState{WriteTime: oneSecond}, n.ID, s.now, rules.Policy{})
 		reports = append(reports, r)
 	}

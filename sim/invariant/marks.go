@@ -354,17 +354,17 @@ func heldFor(r rules.Reason) ruling       { return ruling{hold: r} }
 // rule applies the contract to an allocation on a draining node.
 func (m *snapshot) rule(a *alloc) ruling {
 	d := a.node.drain()
-	passed := m.passed(a.node)
+	taken := passed(m, a.node)
 	switch {
 	case !a.hasToLeave():
 		return heldFor(rules.ReasonLeftByRequest)
 	case a.stage == opinion.Consumer && d.Strategy.Deadline < 0:
 		return leavesAs(cluster.MarkForced)
-	case a.stage == opinion.Consumer && passed:
+	case a.stage == opinion.Consumer && taken:
 		return leavesAs(cluster.MarkDeadline)
-	case !passed && !a.inTouch(): // the deadline also takes allocations out of touch
+	case !taken && !a.inTouch(): // the deadline also takes allocations out of touch
 		return heldFor(rules.ReasonDisconnected)
-	case m.paused(a.node) && !m.goneInTurn(a):
+	case paused(m, a.node) && !goneInTurn(m, a):
 		return heldFor(rules.ReasonPaused)
 	case a.stage == opinion.Consumer && a.group.exists() && !a.service():
 		return heldFor(rules.ReasonBatchRunning)
@@ -372,14 +372,14 @@ func (m *snapshot) rule(a *alloc) ruling {
 		return m.ruleService(a)
 	case m.waitsFor(a.node, a.stage) != nil:
 		return heldFor(rules.ReasonWaitingForStage)
-	case passed || a.stage == opinion.System || !a.service():
+	case taken || a.stage == opinion.System || !a.service():
 		return leavesAs(cluster.MarkStage)
 	}
 	return m.ruleService(a) // a storage plugin of a service keeps its group's pace
 }
 
 // goneInTurn reports whether an allocation leaves as gone: its job lacks its group, and its turn has come.
-func (m *snapshot) goneInTurn(a *alloc) bool {
+func goneInTurn(m *snapshot, a *alloc) bool {
 	return !a.group.exists() && (a.stage == opinion.Consumer || a.stage == opinion.Plugin && a.service() && m.waitsFor(a.node, a.stage) == nil)
 }
 

@@ -18,7 +18,7 @@ import (
 // pausesOf are the pauses of a state.
 func pausesOf(s *statestore.Snapshot) opinion.Pauses {
 	p := opinion.Pauses{Own: map[cluster.DrainID]time.Time{}}
-	if all := s.DrainPause(); all != nil {
+	if _, all := s.Draining(); all != nil {
 		p.All = all.At
 	}
 	for n := range s.Nodes() {
@@ -30,10 +30,10 @@ func pausesOf(s *statestore.Snapshot) opinion.Pauses {
 }
 
 // paused reports whether the drain of a draining node is paused.
-func (m *snapshot) paused(n *node) bool { return !m.pauses.Since(n.drain()).IsZero() }
+func paused(m *snapshot, n *node) bool { return !m.pauses.Since(n.drain()).IsZero() }
 
 // passed reports whether the drain of a draining node takes all remaining allocations. A paused drain does not.
-func (m *snapshot) passed(n *node) bool { return opinion.Passed(n.drain(), m.at) && !m.paused(n) }
+func passed(m *snapshot, n *node) bool { return opinion.Passed(n.drain(), m.at) && !paused(m, n) }
 
 // judgePause judges a request to pause or to resume.
 func (j *requestJudge) judgePause(e *entry, m *shims.PauseDrains) {
@@ -127,7 +127,7 @@ func (j *requestJudge) checkPaused(e *entry, n *node, deadline time.Time) {
 func (j *auditJudge) comparePauses(s *statestore.Snapshot) bool {
 	rows, own := pausesOf(s), maps.Clone(j.tables.pauses.Own)
 	maps.DeleteFunc(own, func(id cluster.DrainID, _ time.Time) bool { // drains that have ended
-		return !j.tables.drains(id)
+		return !drains(j.tables, id)
 	})
 	if rows.All.Equal(j.tables.pauses.All) && maps.EqualFunc(rows.Own, own, time.Time.Equal) {
 		return true
@@ -137,7 +137,7 @@ func (j *auditJudge) comparePauses(s *statestore.Snapshot) bool {
 }
 
 // drains reports whether the drain runs.
-func (b *tables) drains(id cluster.DrainID) bool {
+func drains(b *tables, id cluster.DrainID) bool {
 	for _, n := range b.draining {
 		if n.drain().ID == id {
 			return true

@@ -62,7 +62,7 @@ func (m *snapshot) plan(t *term) Plan {
 // of other nodes.
 func (m *snapshot) coalesces(n *node) bool {
 	d := n.drain()
-	return d != nil && d.Strategy.Deadline > 0 && m.passed(n) && m.at.Before(d.Strategy.ForceDeadline.Add(m.coalesce))
+	return d != nil && d.Strategy.Deadline > 0 && passed(m, n) && m.at.Before(d.Strategy.ForceDeadline.Add(m.coalesce))
 }
 
 // addAlloc adds the mark of an allocation on a draining node, or a candidate of its group.

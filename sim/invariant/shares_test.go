@@ -20,7 +20,7 @@ func TestPackage_sharesNoCode(t *testing.T) {
 		"String": true, "Compare": true, "Ignorable": true, "Type": true,
 		// Reads of the state by id, and of whole tables.
 		"Index": true, "Node": true, "Nodes": true, "Job": true, "Jobs": true, "Alloc": true, "Allocs": true, "Eval": true, "Evals": true,
-		"Drains": true, "DrainRecord": true, "Dump": true, "RowDump": true, "Volume": true, "Claims": true, "WorkView": true, "ClusterVersion": true, "DrainPause": true,
+		"Drains": true, "DrainRecord": true, "Dump": true, "RowDump": true, "Volume": true, "Claims": true, "WorkView": true, "ClusterVersion": true, "Draining": true,
 		// Indexes that give the ids of rows which an entry may have written. Audits find missing
 		// ids.
 		"DrainsByNode": true, "LiveAllocsByNode": true, "AllocsByJob": true, "EvalsByJob": true,

@@ -84,10 +84,10 @@ func (m *snapshot) waitsFor(n *node, stage opinion.Stage) *alloc {
 // drain is paused. The reason is empty if the completion contract holds.
 func (m *snapshot) unfinished(n *node) (who *alloc, why string) {
 	d, contract := n.drain(), m.policy.Completion
-	if m.paused(n) {
+	if paused(m, n) {
 		return nil, "the drain is paused"
 	}
-	if contract != rules.CompletionMarked && m.passed(n) {
+	if contract != rules.CompletionMarked && passed(m, n) {
 		contract = rules.CompletionStopped
 	}
 	t := m.stages(n)
@@ -152,7 +152,7 @@ func (m *snapshot) migrated(a *alloc) bool {
 // awaitedData returns, by id, the ended allocations for whose data the drain of their node waits. A drain
 // waits for no data after its deadline, or if it only has to mark all allocations.
 func (m *snapshot) awaitedData(n *node) (awaited []*alloc) {
-	if m.policy.Completion == rules.CompletionMarked || m.passed(n) {
+	if m.policy.Completion == rules.CompletionMarked || passed(m, n) {
 		return nil
 	}
 	for _, a := range n.ended {

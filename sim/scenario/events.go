@@ -71,13 +71,13 @@ type (
 		Undo     bool             `drain:"undo"`
 		Key      string           `drain:"key"`
 	}
-	// PauseDrains pauses the drains of nodes, or all drains. ResumeDrains ends such pauses. They are printed as
-	// "hold n1" and "resume n1", or "hold all" and "resume all".
+	// PauseDrains pauses the drains of nodes, or all drains. It is printed as "hold n1" or "hold all".
 	PauseDrains struct {
 		Nodes []cluster.NodeID // empty for all drains
 		// For resumes the drains after this time. Zero does not.
 		For time.Duration `drain:"for"`
 	}
+	// ResumeDrains ends pauses of the drains of nodes, or of all drains.
 	ResumeDrains struct {
 		Nodes []cluster.NodeID // empty for all drains
 	}

@@ -132,6 +132,9 @@ func (m *story) drawPauses() {
 		m.draft.happens(at, op)
 		m.anchor(at)
 		m.anchor(at + op.For)
+		if len(op.Nodes) > 0 && d.odds(0.2) {
+			m.draft.happens(at+op.For/2, &scenario.Drain{Nodes: op.Nodes, Deadline: one(d, scenario.Force, time.Minute)})
+		}
 		again := at + d.span(10*time.Millisecond, time.Minute)
 		if d.odds(0.3) {
 			m.draft.happens(again, &scenario.PauseDrains{Nodes: nodes(), For: d.span(10*time.Millisecond, time.Minute)})

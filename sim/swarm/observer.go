@@ -122,7 +122,7 @@ func (o *Observer) elected(server int) {
 
 func draining(s *statestore.Snapshot) int {
 	n := 0
-	for range s.DrainingNodes() {
+	for range s.DrainView().DrainingNodes() {
 		n++
 	}
 	return n
@@ -136,7 +136,7 @@ func (o *Observer) stepped(s world.DrainerStep) {
 	o.hasRead = true
 	o.count("term/behind", s.View.Index() < o.world.Truth().Index())
 	since := s.At.Add(-o.world.Now().Sub(o.begun))
-	for n := range s.View.DrainingNodes() {
+	for n := range s.View.DrainView().DrainingNodes() {
 		if d := &n.Drain.Strategy; d.Deadline > 0 && d.ForceDeadline.After(since) && d.Passed(s.At) {
 			o.count("drain/deadline-no-leader", true)
 		}

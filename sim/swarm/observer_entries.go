@@ -214,7 +214,7 @@ func (o *Observer) completed(a shims.Applied, m *shims.NodesDrainComplete, r shi
 		}
 		same := n.Drain.ID == c.Drain
 		o.count("end/of-redrained", !same)
-		paused := !n.Drain.PausedSince(a.Before.DrainPause()).IsZero()
+		paused := !n.Drain.PausedSince(a.Before.DrainView().DrainPause()).IsZero()
 		o.count("end/of-paused", same && paused)
 		o.count("end/of-old-revision", same && n.Drain.Revision != c.Revision && !paused)
 		o.count("end/too-early", same && n.Drain.Revision == c.Revision && !paused)

@@ -72,11 +72,6 @@ func Rates() []Rate {
 		{"drain/cancel-too-late", "a cancel comes while marked allocations stop", in(0.13, 0.25)},
 		{"drain/repeated", "a request comes again with its key", in(0.25, 0.4)},
 		{"drain/repeated-after-end", "a request comes again after the end of its drain", in(0.065, 0.18)},
-		{"drain/paused", "one drain is paused", in(0.14, 0.14)},
-		{"drain/all-paused", "all drains are paused", in(0.11, 0.11)},
-		{"drain/resume-moves-deadline", "the deadline of a drain moves by the time of a pause", in(0.15, 0.15)},
-		{"drain/resume-under-all", "a resume of one drain comes while all are paused", in(0.011, rare)},
-		{"end/of-paused", "a drain is paused with its completion in flight", in(0.0006, rare)},
 		{"drain/confirmed", "an operator confirms that unconfirmed allocations have ended", in(0.021, rare)},
 		{"drain/purged", "a job is purged that runs on a draining node", in(0.12, 0.27)},
 		{"drain/many", "three nodes drain at once", in(0.12, 0.95)},
@@ -106,6 +101,7 @@ func Rates() []Rate {
 		{"claim/forced", "an operator detaches a volume that an allocation uses", small(0.0013)},
 		{"claim/for-controller", "a claim waits until a controller has detached its volume", small(0.0045)},
 	}
+	rates = append(rates, pauseRates()...)
 	rates = append(rates, classRates()...)
 	rates = append(rates, outcomeRates()...)
 	rates = append(rates, reasonRates()...)
@@ -124,6 +120,16 @@ func in(share, large float64) [sizeCount]float64 {
 
 // small returns a rate for small runs alone.
 func small(share float64) [sizeCount]float64 { return [sizeCount]float64{Small: share} }
+
+func pauseRates() []Rate {
+	return []Rate{
+		{"drain/paused", "one drain is paused", in(0.14, 0.14)},
+		{"drain/all-paused", "all drains are paused", in(0.11, 0.11)},
+		{"drain/resume-moves-deadline", "the deadline of a drain moves by the time of a pause", in(0.15, 0.15)},
+		{"drain/resume-under-all", "a resume of one drain comes while all are paused", in(0.011, rare)},
+		{"end/of-paused", "a drain is paused with its completion in flight", in(0.0006, rare)},
+	}
+}
 
 func classRates() []Rate {
 	least := [cluster.MarkClassCount][sizeCount]float64{

@@ -282,7 +282,7 @@ func (o *Operator) resumeAfter(wait time.Duration, pause *shims.PauseDrains) {
 			return nil
 		}
 		o.sendUntilApplied(func() shims.Message {
-			if state := w.Truth(); pause.Node == "" && state.DrainPause() == nil || pause.Node != "" && !hasPause(state.Node(pause.Node)) {
+			if state := w.Truth(); pause.Node == "" && state.DrainView().DrainPause() == nil || pause.Node != "" && !hasPause(state.Node(pause.Node)) {
 				return nil
 			}
 			return o.Requests.Pause(pause.Node, false)

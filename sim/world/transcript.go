@@ -335,7 +335,7 @@ func (t *Transcript) reports(a shims.Applied, m *shims.AllocClientUpdate) {
 // still there. Call it when no event is left at the current time; see [Loop.OnQuiet].
 func (t *Transcript) Reasons() {
 	draining := map[cluster.NodeID]bool{}
-	for n := range t.world.State().DrainingNodes() {
+	for n := range t.world.State().DrainView().DrainingNodes() {
 		draining[n.ID] = true
 		report, _ := t.world.Servers.leader.drainer.Explain(n.ID, t.world.Clock())
 		text := t.describe(report)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
@@ -85,10 +86,7 @@ func Entry(a shims.Applied) witness.Entry {
 		t.Allocs = planned(&m.Plan)
 	case *shims.AllocUpdateDesiredTransition:
 		e.At, e.Source = m.At, witness.Drainer
-		for _, mark := range m.Marks.Marks {
-			t.Allocs, t.Nodes = append(t.Allocs, mark.Alloc), append(t.Nodes, mark.Node)
-			e.Planned = append(e.Planned, witness.Planned{Alloc: mark.Alloc, Node: mark.Node, Revision: mark.Revision, Class: mark.Class})
-		}
+		addMarks(&e, m.Marks.Marks)
 	case *shims.NodesDrainComplete:
 		e.At, e.Source = m.At, witness.Drainer
 		for _, c := range m.Completions.Completions {
@@ -178,8 +176,17 @@ func pausedNodes(a shims.Applied, m *shims.PauseDrains) (nodes []cluster.NodeID)
 	if m.Node != "" {
 		return []cluster.NodeID{m.Node}
 	}
-	for n := range a.Before.DrainingNodes() {
+	draining, _ := a.Before.Draining()
+	for n := range draining {
 		nodes = append(nodes, n.ID)
 	}
 	return nodes
+}
+
+// addMarks adds the marks that an entry plans, and their rows.
+func addMarks(e *witness.Entry, marks []rules.Mark) {
+	for _, mark := range marks {
+		e.Touched.Allocs, e.Touched.Nodes = append(e.Touched.Allocs, mark.Alloc), append(e.Touched.Nodes, mark.Node)
+		e.Planned = append(e.Planned, witness.Planned{Alloc: mark.Alloc, Node: mark.Node, Revision: mark.Revision, Class: mark.Class})
+	}
 }

@@ -40,7 +40,7 @@ func (r *run) killLeader() error {
 // nodes.
 func stillToDo(s *server.Server) (drains, allocations int) {
 	snap := s.Store().Snapshot()
-	for n := range snap.DrainingNodes() {
+	for n := range snap.DrainView().DrainingNodes() {
 		drains++
 		allocations += snap.Usage(n.ID).Live
 	}

@@ -256,13 +256,13 @@ func (c *contents) write(out io.Writer, now time.Time) {
 	f.Add("Volumes", fmt.Sprint(count(c.state.Volumes())))
 	f.Add("Claims", fmt.Sprint(count(c.state.WorkView().Claims())))
 	f.Add("Ended drains", fmt.Sprint(count(c.state.Drains())))
-	f.Add("Running drains", fmt.Sprint(count(c.state.DrainingNodes())))
-	if all := c.state.DrainPause(); all != nil {
+	f.Add("Running drains", fmt.Sprint(count(c.state.DrainView().DrainingNodes())))
+	if all := c.state.DrainView().DrainPause(); all != nil {
 		f.Add("All drains", "paused since "+all.At.UTC().Format(time.RFC3339))
 	}
 	f.Write(out)
-	for n := range c.state.DrainingNodes() {
-		fmt.Fprintf(out, "  Node %s (%s): %s\n", cli.SingleLine(n.Name), cli.ShortID(string(n.ID), false), savedLimit(n.Drain, c.state.DrainPause(), now))
+	for n := range c.state.DrainView().DrainingNodes() {
+		fmt.Fprintf(out, "  Node %s (%s): %s\n", cli.SingleLine(n.Name), cli.ShortID(string(n.ID), false), savedLimit(n.Drain, c.state.DrainView().DrainPause(), now))
 	}
 }
 

@@ -61,8 +61,8 @@ func (o *Outlook) awaitDrain(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		// An error is the context's, or the store was replaced.
 		found, _ := o.store().Blocking(ctx, none, func(s *statestore.Snapshot) (uint64, error) {
-			all := s.DrainPause()
-			for n := range s.DrainingNodes() {
+			all := s.DrainView().DrainPause()
+			for n := range s.DrainView().DrainingNodes() {
 				if n.Drain.PausedSince(all).IsZero() {
 					return runs, nil
 				}

@@ -35,7 +35,7 @@ func TestOutlook(t *testing.T) {
 			synctest.Wait()
 			all := []rules.Status{{Drain: &cluster.Drain{ID: "gone"}}}
 			if n := r.State().Node("n1"); n.Draining() {
-				all = append(all, rules.Status{Drain: n.Drain, PausedSince: n.Drain.PausedSince(r.State().DrainPause())})
+				all = append(all, rules.Status{Drain: n.Drain, PausedSince: n.Drain.PausedSince(r.State().DrainView().DrainPause())})
 			}
 			o.Add(all)
 			must.True(t, all[0].EndsAbout.IsZero())

@@ -68,7 +68,7 @@ func (j *Judge) Applied(now time.Time, a shims.Applied) {
 		return
 	}
 	j.witness.Observe(applied.Entry(a))
-	for n := range a.After.DrainingNodes() {
+	for n := range a.After.DrainView().DrainingNodes() {
 		if before := a.Before.Node(n.ID); before == nil || before.Drain == nil || before.Drain.ID != n.Drain.ID {
 			j.drains[n.Drain.ID] = &drain{node: n.ID, groups: make(map[cluster.GroupKey]*group), stages: make(map[opinion.Stage]bool)}
 		}
