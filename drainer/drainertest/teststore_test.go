@@ -84,7 +84,7 @@ func TestTestStore_mistakes(t *testing.T) {
 		{"a wake-up that blocks", flaws{blocks: true}, "the send to wake must not block; it has not returned within"},
 		{"a store that does not show the pause of all", flaws{unpaused: true}, "DrainPause of the view of index 2 is nil, want at 2030-01-01T00:00:00.000001Z by \"ann\""},
 		{"a store that keeps the pause of all", flaws{unresumed: true}, "DrainPause of the view of index 3 is at 2030-01-01T00:00:00.000001Z by \"ann\", want nil"},
-		{"a pause of all that wakes nobody", flaws{pauseNames: []cluster.NodeID{}}, "began or ended, but a feed has not woken its subscriber"},
+		{"a pause of all that wakes no feed", flaws{pauseNames: []cluster.NodeID{}}, "began or ended, but a feed has not woken its subscriber"},
 		{"a pause of all that names one node", flaws{pauseNames: []cluster.NodeID{"n1"}}, "began or ended: a feed has not reported node n2"},
 		{"a pause of all without views", flaws{view: func(v rules.View) rules.View { return struct{ rules.View }{v} }}, "views that do not implement rules.PauseView"},
 		{"rows that are lost", flaws{rows: func(r Rows) Rows { r.Allocs = nil; return r }}, "allocation"},
