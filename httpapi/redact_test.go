@@ -67,7 +67,7 @@ func TestRedaction_EveryMethodIsKnown(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	must.Eq(t, []string{"Alloc", "Allocs", "AllocsByJob", "AllocsByNode", "DrainPause", "DrainRecord", "Drains", "DrainsByNode", "Job", "Jobs", "Story"}, found)
+	must.Eq(t, []string{"Alloc", "Allocs", "AllocsByJob", "AllocsByNode", "DrainRecord", "Draining", "Drains", "DrainsByNode", "Job", "Jobs", "Story"}, found)
 }
 
 // A client's report of volumes may contain an error of a plugin and the command of a process. A caller

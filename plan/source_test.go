@@ -21,6 +21,8 @@ import (
 // source is the state of a fixture as an embedder would give it.
 type source struct{ *statestore.Snapshot }
 
+func (s source) DrainPause() *cluster.DrainPause { return s.Snapshot.DrainView().DrainPause() }
+
 func (s source) Claims() iter.Seq[*cluster.VolumeClaim] { return s.WorkView().Claims() }
 
 var (
