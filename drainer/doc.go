@@ -132,7 +132,7 @@
 //	a request changes a drain   UpdateDrain. The revision moves.
 //	a request pauses a drain    PauseDrain. The revision moves.
 //	a pause ends                ResumeDrain. The revision and the deadline move.
-//	                            PausedBefore, if the pause of all ends and the
+//	                            Nothing, if the pause of all ends and the
 //	                            drain has a pause of its own. *
 //	a request is repeated       Nothing, if a running or recorded drain of the
 //	                            node has its key (cluster.Drain.HasKey).

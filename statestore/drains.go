@@ -302,13 +302,10 @@ func (w pauseWriter) resumeAll(u cluster.DrainPauseUpdate) cluster.DrainPauseRes
 		if !all.Holds(n.Drain) {
 			continue
 		}
-		since := n.Drain.PausedSince(all)
 		if n.Drain.Paused != nil {
-			if since.Before(n.Drain.Paused.At) {
-				w.rows.putNode(n, lifecycle.PausedBefore(n, since, w.rows.written.index))
-			}
-			continue
+			continue // its pause has the earlier time of both
 		}
+		since := n.Drain.PausedSince(all)
 		after := lifecycle.ResumeDrain(n, since, u.At, w.rows.written.index)
 		w.rows.putNode(n, after)
 		w.note(n.Drain.ID, journal.Paused, since, all.By)

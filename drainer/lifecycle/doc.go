@@ -3,7 +3,7 @@
 // The package is pure: it reads its arguments and nothing else, so every server gets the same rows.
 //
 //	operator's request ──▶ StartDrain · UpdateDrain · CancelDrain
-//	operator's pause   ──▶ PauseDrain · ResumeDrain · PausedBefore
+//	operator's pause   ──▶ PauseDrain · ResumeDrain
 //	entry of marks     ──▶ rules.Recheck            ──▶ ApplyMark, for each accepted mark
 //	entry of ends      ──▶ rules.RecheckCompletions ──▶ EndDrain, for each ending
 //	node deleted       ──▶ NodeGone

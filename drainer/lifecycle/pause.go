@@ -37,15 +37,6 @@ func ResumeDrain(n *cluster.Node, since, at time.Time, index uint64) *cluster.No
 	return after
 }
 
-// PausedBefore returns the next row of a node whose drain has a pause of its own when the pause of all ends: the drain
-// stays paused, since the time of PausedSince.
-func PausedBefore(n *cluster.Node, since time.Time, index uint64) *cluster.Node {
-	after := n.Copy()
-	after.ModifyIndex = index
-	after.Drain.Paused = &cluster.DrainPause{At: since, By: n.Drain.Paused.By}
-	return after
-}
-
 func setPause(n *cluster.Node, p *cluster.DrainPause, message string, at time.Time, index uint64) *cluster.Node {
 	at = at.UTC()
 	after := touch(n, at, index)

@@ -102,20 +102,6 @@ func TestResumeDrain_deadline(t *testing.T) {
 	}
 }
 
-// At the end of a pause of all the pause of a drain gets its time, and nothing happens to the drain: it has been paused
-// all along.
-func TestPausedBefore(t *testing.T) {
-	t.Parallel()
-	before := lifecycle.PauseDrain(draining(t, time.Hour), nil, cluster.DrainPauseUpdate{Pause: true, At: noon.Add(5 * time.Minute), By: "ann"}, 9)
-	unchanged := before.Copy()
-	after := lifecycle.PausedBefore(before, noon.Add(time.Minute), 11)
-	must.Eq(t, unchanged, before)
-
-	want := before.Copy()
-	want.Drain.Paused, want.ModifyIndex = &cluster.DrainPause{At: noon.Add(time.Minute), By: "ann"}, 11
-	must.Eq(t, want, after)
-}
-
 // A drain that is forced in its pause goes on. Another strategy leaves it paused.
 func TestUpdateDrain_inAPause(t *testing.T) {
 	t.Parallel()

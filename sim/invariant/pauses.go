@@ -102,7 +102,6 @@ func (j *requestJudge) resumeHeld(e *entry, m *shims.PauseDrains, n *node) {
 		return
 	}
 	if _, own := p.Own[d.ID]; own {
-		p.Own[d.ID] = p.Since(d)
 		return
 	}
 	j.checkPaused(e, n, p.DeadlineAfter(d, m.At))
