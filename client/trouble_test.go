@@ -321,3 +321,22 @@ func TestCore_endOfALostAllocation(t *testing.T) {
 	n.silent = false
 	reaches(n, "a", cluster.ClientComplete, time.Minute)
 }
+
+// A driver keeps its tasks in its own groups, and it is down while an allocation must stop. The allocation ends only
+// when the driver is back and has removed what is left, however long that takes.
+func TestCore_cleansOwnGroupsWithTheDriver(t *testing.T) {
+	n := newNode(t)
+	n.ownCgroup = true
+	n.startCore()
+	n.scripts["web"] = script{ignores: true}
+	n.place(allocation("a", mainTask("web")))
+	n.run(time.Minute)
+	n.killDriver()
+	n.driver.launchError = errors.New("the program is gone")
+	leaves(n, "a", 10*time.Minute)
+	must.EqOp(t, cluster.ClientRunning, n.status("a"), must.Sprint(n.storyOf()))
+	n.driver.launchError = nil
+	n.run(10 * time.Minute)
+	must.EqOp(t, cluster.ClientComplete, n.status("a"), must.Sprint(n.storyOf()))
+	must.Len(t, 0, n.live(""))
+}

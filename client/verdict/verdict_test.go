@@ -75,6 +75,23 @@ func TestHistory_need(t *testing.T) {
 	must.EqOp(t, 8*time.Second, third.Need(verdict.Terms{Deadline: time.Minute}), must.Sprint("bug: it was zero for ever"))
 }
 
+// Between two true verdicts are five seconds, however short the least time of the group is.
+func TestHistory_trueAgain(t *testing.T) {
+	var h verdict.History
+	facts := verdict.Facts{Terms: verdict.Terms{Deadline: time.Minute}, Received: time.Second, Since: time.Second, Tasks: verdict.Up}
+	h.Judge(time.Second, facts)
+	must.True(t, *h.Healthy)
+	facts.Tasks = verdict.Down
+	h.Judge(2*time.Second, facts)
+	must.False(t, *h.Healthy)
+	facts.Tasks, facts.Since = verdict.Up, 3*time.Second
+	changed, next := h.Judge(5*time.Second, facts)
+	must.False(t, changed)
+	must.EqOp(t, 6*time.Second, next)
+	h.Judge(next, facts)
+	must.True(t, *h.Healthy)
+}
+
 // second is one second of an allocation.
 type second struct {
 	tasks  verdict.Tasks

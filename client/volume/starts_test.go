@@ -31,8 +31,8 @@ func TestStart_Probed(t *testing.T) {
 		restart, changed bool
 		description      string
 	}{
-		{0, down, false, time.Second, false, true, "no answer"},
-		{time.Second, down, false, time.Second, false, false, "no answer"},
+		{10 * time.Second, down, false, time.Second, false, true, "no answer"}, // the timeout counts from the start
+		{11 * time.Second, down, false, time.Second, false, false, "no answer"},
 		{time.Minute, down, false, time.Second, true, false, "no answer"},
 		{61 * time.Second, nil, true, volume.ProbeInterval, false, true, "healthy"},
 		{91 * time.Second, nil, true, volume.ProbeInterval, false, false, "healthy"},

@@ -87,6 +87,9 @@ func TestStop(t *testing.T) {
 			took := time.Since(begin) // it contains the grace, also on a busy machine
 			must.Eq(t, nil, n.processes(), must.Sprint("no process lives after a stop"))
 			must.GreaterEq(t, tt.atLeast, took)
+			if tt.grace == obeys {
+				must.Less(t, obeys, took, must.Sprint("what is left dies with the task, not at the end of the grace"))
+			}
 			must.Eq(t, tt.code, <-waited)
 			r := n.wait(p, c)
 			must.Eq(t, tt.code, r.GetResult().GetExitCode())
