@@ -12,8 +12,10 @@ type DrainPause struct {
 }
 
 // Holds reports whether a pause of all holds a drain. It does not hold a forced drain, or one whose deadline had
-// passed before the pause. A nil pause holds nothing.
-func (p *DrainPause) Holds(d *Drain) bool { return p != nil && !d.Strategy.Passed(p.At) }
+// passed before the pause. The deadline of a drain with a pause of its own does not pass. A nil pause holds nothing.
+func (p *DrainPause) Holds(d *Drain) bool {
+	return p != nil && (d.Paused != nil || !d.Strategy.Passed(p.At))
+}
 
 // PausedSince returns since when a drain is paused without a break, by its own pause or by the pause of all, or zero
 // if it is not paused. all is the pause of all, or nil.

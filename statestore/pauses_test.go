@@ -101,6 +101,15 @@ func TestPauseDrains_deadline(t *testing.T) {
 			func(p *pausing) { p.at(20).pause("n1"); p.at(30).pause(""); p.at(40).resume(""); p.at(50).resume("n1") }, "paused -, deadline 100"},
 		"one paused, then all, one resumed before all": {
 			func(p *pausing) { p.at(20).pause("n1"); p.at(30).pause(""); p.at(40).resume("n1"); p.at(50).resume("") }, "paused 20, deadline 70"},
+		// Bug: the pause of all did not hold the drain, and its time counted twice.
+		"one paused, then all after its deadline, one resumed before all": {
+			func(p *pausing) {
+				p.at(20).pause("n1")
+				p.at(100).pause("")
+				p.at(110).resume("n1")
+				p.at(120).resume("")
+				p.at(140).resume("n1")
+			}, "paused -, deadline 190"},
 		"begun under a pause of all": {
 			func(p *pausing) {
 				p.at(11).request(cluster.DrainUpdate{Node: "n1"})

@@ -28,7 +28,7 @@ const (
 // Journal is the story of one drain. A Journal that is stored is shared and never written to.
 type Journal struct {
 	Drain cluster.DrainID
-	// Events are the events, oldest first.
+	// Events are in the order of their entries. The begin of a pause of all is written when it ends, with its own time.
 	Events []Event
 	// EventsOmitted counts the events that are missing after the first ones.
 	EventsOmitted int `codec:",omitempty"`

@@ -31,8 +31,12 @@ func (p *Pauses) Since(d *cluster.Drain) time.Time {
 	return from
 }
 
-// HeldByAll reports whether the pause of all holds a drain.
-func (p *Pauses) HeldByAll(d *cluster.Drain) bool { return !p.All.IsZero() && !Passed(d, p.All) }
+// HeldByAll reports whether the pause of all holds a drain. It holds each one that has a pause of its own: the deadline
+// of that one has not passed.
+func (p *Pauses) HeldByAll(d *cluster.Drain) bool {
+	_, own := p.Own[d.ID]
+	return !p.All.IsZero() && (own || !Passed(d, p.All))
+}
 
 // DeadlineAfter returns the deadline of a drain that a resume continues at a time, or zero without one.
 func (p *Pauses) DeadlineAfter(d *cluster.Drain, at time.Time) time.Time {

@@ -153,7 +153,7 @@ func StoppingText(drains []wire.PausedDrain) string {
 	return fmt.Sprintf("%d allocations that are marked already stop all the same. Volumes are released all the same", stopping)
 }
 
-// AllPausedText returns since when all drains are paused, and by whom.
+// AllPausedText returns since when all drains are paused, and the operator who paused them.
 func AllPausedText(all *wire.DrainPause) string {
 	text := "All drains are paused since " + cli.Clock(all.At)
 	if by := cli.Author(all.By); by != "" {
@@ -199,9 +199,9 @@ func PauseOne(c *cli.Call, node *wire.Node) error {
 		return cli.Errorf("Error pausing the drain: %v", err)
 	}
 	if done.Changed {
-		fmt.Fprintf(c.Out, "The drain of node %s is paused\n", nameOf(node))
+		fmt.Fprintf(c.Out, "The drain of node %s is paused\n", NodeText(node))
 	} else {
-		fmt.Fprintf(c.Out, "The drain of node %s has been paused before: nothing has changed\n", nameOf(node))
+		fmt.Fprintf(c.Out, "The drain of node %s has been paused before: nothing has changed\n", NodeText(node))
 	}
 	fmt.Fprintf(c.Out, "%s\nTo resume it: nodedrain node drain -resume%s %s\n", StoppingText(done.Drains), c.SameServers(), node.ID)
 	if done.All != nil {
@@ -218,7 +218,7 @@ func ResumeOne(c *cli.Call, node *wire.Node) error {
 		return cli.Errorf("Error resuming the drain: %v", err)
 	}
 	if done.Changed {
-		fmt.Fprintf(c.Out, "The drain of node %s goes on, with %s\n", nameOf(node), deadlineText(done.Drains))
+		fmt.Fprintf(c.Out, "The drain of node %s goes on, with %s\n", NodeText(node), deadlineText(done.Drains))
 		return nil
 	}
 	if done.All != nil {
@@ -228,15 +228,15 @@ func ResumeOne(c *cli.Call, node *wire.Node) error {
 		}
 		if report.Drain != nil && report.Drain.PausedBy != "" {
 			return cli.Errorf("%s: the drain of node %s stays paused, and nothing has changed\nTo resume all drains: %s%s",
-				AllPausedText(done.All), nameOf(node), resumeAllCommand, c.SameServers())
+				AllPausedText(done.All), NodeText(node), resumeAllCommand, c.SameServers())
 		}
 	}
-	fmt.Fprintf(c.Out, "The drain of node %s is not paused: nothing has changed\n", nameOf(node))
+	fmt.Fprintf(c.Out, "The drain of node %s is not paused: nothing has changed\n", NodeText(node))
 	return nil
 }
 
-// nameOf returns the name of a node and its short id.
-func nameOf(node *wire.Node) string {
+// NodeText returns the name of a node and its short id.
+func NodeText(node *wire.Node) string {
 	return fmt.Sprintf("%q (%s)", node.Name, cli.ShortID(node.ID, false))
 }
 

@@ -33,11 +33,6 @@ func drainBefore(c *cli.Call, node *wire.Node) *wire.Drain {
 	return before
 }
 
-// nodeText returns the name of a node and its short id, for a question.
-func nodeText(node *wire.Node) string {
-	return fmt.Sprintf("%q (%s)", node.Name, cli.ShortID(node.ID, false))
-}
-
 // drainLine returns a running drain in one line: its limit, its start, who set it and why.
 func drainLine(d *wire.Drain) string {
 	text := cli.LimitText(d.Strategy) + ", started " + cli.Clock(d.Strategy.StartedAt)
@@ -57,7 +52,7 @@ func (r *drainRequest) confirm(idOrName string) error {
 	if r.yes || idOrName == r.node.ID && !changes {
 		return nil
 	}
-	verb, node := "disable", nodeText(r.node)
+	verb, node := "disable", drain.NodeText(r.node)
 	if r.enable {
 		verb = "enable"
 		allocs, _, err := r.c.API.NodeAllocations(r.c.Ctx, r.node.ID, client.Query{})
@@ -154,9 +149,9 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 		parts = append(parts, fmt.Sprintf("%d of %s", counts[job], job))
 	}
 	if total == 0 {
-		return fmt.Sprintf("Node %s has no allocations to move", nodeText(node))
+		return fmt.Sprintf("Node %s has no allocations to move", drain.NodeText(node))
 	}
-	text := fmt.Sprintf("Node %s has %s to move: %s", nodeText(node), cli.Count(total, "allocation"), strings.Join(parts, ", "))
+	text := fmt.Sprintf("Node %s has %s to move: %s", drain.NodeText(node), cli.Count(total, "allocation"), strings.Join(parts, ", "))
 	if skipSystem && slices.ContainsFunc(allocs, func(a *wire.Allocation) bool {
 		return alloc.Alive(a) && leaves.Stays(a) && alloc.GroupOf(a) != nil && len(alloc.GroupOf(a).Volumes) > 0
 	}) {
