@@ -36,8 +36,8 @@ func TestUpgrade(t *testing.T) {
 
 // Three servers of a commit without cluster versions are upgraded one by one while drains run, and one of
 // them is downgraded on the way. No server stops, no write is lost, and the servers hold the same at each
-// step. The version rises with the last server. From then on the old build cannot run on the data, and does
-// not harm it.
+// step. The version rises with the last server: before that no drain can be paused. From then on the old
+// build cannot run on the data, and does not harm it.
 func rollingUpgrade(t *testing.T, old string) {
 	t.Parallel()
 	began, this := time.Now(), os.Args[0]
@@ -82,6 +82,8 @@ func rollingUpgrade(t *testing.T, old string) {
 	must.Eq(t, 1, s.version(first))
 	must.Eq(t, 1, s.version(second))
 	must.ErrorContains(t, registerVolume(leader.api), "needs version 7, and the cluster has version 1: upgrade every server of the cluster")
+	pauses := pauser{s}
+	pauses.refused(1, clients.ids[0], first, second)
 	t.Logf("%s leads and logs: the cluster version stays %d, server %s understands version 1 at most", leader.Name, s.version(leader), third.Name)
 
 	s.replace(third, this)
@@ -100,18 +102,22 @@ func rollingUpgrade(t *testing.T, old string) {
 	must.Greater(t, 5, len(o.book), must.Sprint("drains: there was no load"))
 	t.Logf("all %d drains that were acknowledged are on record, each once and with an outcome that it may have", len(o.book))
 
-	// There is no way back now.
-	s.end(first)
-	first.binary = old
-	s.start(first)
-	code := s.exits(first)
-	must.NotEq(t, 0, code)
-	t.Logf("%s, of %.7s on data of version %d, ended with code %d: %s", first.Name, oldCommit, cluster.MaxVersion, code, first.lastLine("it is of format", "unknown type"))
-	first.binary = this
-	s.start(first)
+	// There is no way back now. The leader tries it while drains are paused.
+	down := s.leader()
+	pauses.across(clients.ids, time.Hour, func() {
+		s.end(down)
+		down.binary = old
+		s.start(down)
+		code := s.exits(down)
+		must.NotEq(t, 0, code)
+		t.Logf("%s, of %.7s on data of version %d, ended with code %d: %s", down.Name, oldCommit, cluster.MaxVersion, code, down.lastLine("it is of format", "unknown type"))
+		down.binary = this
+		must.True(t, s.leader() != down)
+	})
+	s.start(down)
 	clients.stop()
 	s.sameState()
-	t.Logf("%s runs this build again on the same data; all states are equal (%s)", first.Name, time.Since(began).Round(time.Second))
+	t.Logf("%s runs this build again on the same data; all states are equal (%s)", down.Name, time.Since(began).Round(time.Second))
 }
 
 // Three servers of an old commit, which authenticate each other by nothing, are upgraded in the steps of
