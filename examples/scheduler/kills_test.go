@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,6 +76,45 @@ var stories = []struct {
 		n := &cluster.Node{ID: "node-4", Status: cluster.NodeReady}
 		c.until(func(s *state) bool { return s.nodes[n.ID] != nil }, &entry{At: c.now, Node: n})
 	}, "drain-3", cluster.OutcomeComplete},
+	{"paused", func(c *servers) {
+		// The pauses last longer than the deadlines, and the pause of all holds the drain that begins in it.
+		c.drain("node-1", cluster.DrainSpec{Deadline: time.Minute}, "1")
+		c.pause("node-1", true)
+		c.pause("", true)
+		c.drain("node-2", cluster.DrainSpec{Deadline: time.Minute}, "2")
+		c.leader().propose(&entry{At: c.now, Pause: &cluster.DrainPauseUpdate{Node: "node-1", At: c.now}}) // changes nothing
+		began := c.state()
+		for range 90 {
+			c.second()
+		}
+		for _, id := range []cluster.NodeID{"node-1", "node-2"} {
+			before, after := began.nodes[id].Drain, c.state().nodes[id].Drain
+			if after == nil || after.Marked != before.Marked {
+				c.err = cmp.Or(c.err, fmt.Errorf("the pauses have not held the drain of %s", id))
+			}
+		}
+		c.pause("", false)
+		if d := c.state().nodes["node-1"].Drain; d == nil || d.Paused == nil {
+			c.err = cmp.Or(c.err, errors.New("the resume of all has ended the pause of the first drain"))
+		}
+		c.pause("node-1", false)
+		c.until(settled, nil)
+		if second := c.state().drains["drain-2"]; c.err == nil && second.Outcome != cluster.OutcomeComplete {
+			c.err = fmt.Errorf("the second drain has ended: %s", second.Outcome)
+		}
+	}, "drain-1", cluster.OutcomeComplete},
+}
+
+// pause pauses or resumes the drain of a node, or all drains.
+func (c *servers) pause(node cluster.NodeID, pause bool) {
+	u := &cluster.DrainPauseUpdate{Node: node, Pause: pause, At: c.now}
+	c.until(func(s *state) bool {
+		if node == "" {
+			return pause == (s.pause != nil)
+		}
+		d := s.nodes[node].Drain
+		return pause == (d != nil && d.Paused != nil)
+	}, &entry{At: c.now, Pause: u})
 }
 
 // TestDrain plays each story again and again, and kills a leader in another second each time, or two
@@ -163,5 +204,6 @@ func rowsOf(t *testing.T, s *state) string {
 	must.NoError(t, encoder.Encode(s.allocs))
 	must.NoError(t, encoder.Encode(s.evals))
 	must.NoError(t, encoder.Encode(s.drains))
+	must.NoError(t, encoder.Encode(s.pause))
 	return fmt.Sprintf("index %d\n%s", s.index, rows.String())
 }

@@ -12,6 +12,7 @@
 //	log.go        the log: entries in a file, and its lock
 //	state.go      the state machine: it applies entries, and checks those of the drainer again
 //	scheduler.go  places allocations, and stops marked ones; plays the clients
+//	pause.go      pauses drains; a scheduler whose operators pause none needs no such file
 //
 // The tests run the suites of drainertest, kill servers at every second of a drain, and give the
 // log to the witness.

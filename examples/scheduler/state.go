@@ -16,13 +16,14 @@ import (
 type entry struct {
 	// At is the proposer's time. The state machine reads no clock.
 	At          time.Time
-	Node        *cluster.Node         `json:",omitempty"` // registers a node
-	Job         *cluster.Job          `json:",omitempty"` // registers a job
-	Drain       *cluster.DrainUpdate  `json:",omitempty"` // an operator's request
-	Marks       *rules.Marks          `json:",omitempty"`
-	Completions *rules.Completions    `json:",omitempty"`
-	Plan        *plan                 `json:",omitempty"`
-	Reports     []cluster.AllocReport `json:",omitempty"`
+	Node        *cluster.Node             `json:",omitempty"` // registers a node
+	Job         *cluster.Job              `json:",omitempty"` // registers a job
+	Drain       *cluster.DrainUpdate      `json:",omitempty"` // an operator's request
+	Pause       *cluster.DrainPauseUpdate `json:",omitempty"` // an operator's request
+	Marks       *rules.Marks              `json:",omitempty"`
+	Completions *rules.Completions        `json:",omitempty"`
+	Plan        *plan                     `json:",omitempty"`
+	Reports     []cluster.AllocReport     `json:",omitempty"`
 }
 
 // state is the state machine: all rows after one entry of the log. It never changes: apply returns
@@ -34,6 +35,7 @@ type state struct {
 	allocs map[cluster.AllocID]*cluster.Allocation
 	evals  map[cluster.EvalID]*cluster.Evaluation
 	drains map[cluster.DrainID]*cluster.Drain // the records of ended drains
+	pause  *cluster.DrainPause                // the pause of all drains, or nil
 	// view shows the rows to the drainer and its rules.
 	view *rowview.View
 }
@@ -54,6 +56,8 @@ func (s *state) apply(e *entry) (after *state, refused []rules.Refusal) {
 		after.evaluate(e.Job.Key(), cluster.TriggerJobRegister, e.At)
 	case e.Drain != nil:
 		after.drain(*e.Drain)
+	case e.Pause != nil:
+		after.pauseDrains(*e.Pause)
 	case e.Marks != nil:
 		refused = after.mark(e.Marks)
 	case e.Completions != nil:
@@ -70,7 +74,7 @@ func (s *state) apply(e *entry) (after *state, refused []rules.Refusal) {
 // rules check an entry in the state before it.
 func (s *state) next(index uint64) *state {
 	return &state{
-		index: index, view: s.view,
+		index: index, view: s.view, pause: s.pause,
 		nodes: maps.Collect(maps.All(s.nodes)), jobs: maps.Collect(maps.All(s.jobs)), allocs: maps.Collect(maps.All(s.allocs)),
 		evals: maps.Collect(maps.All(s.evals)), drains: maps.Collect(maps.All(s.drains)),
 	}
@@ -78,7 +82,7 @@ func (s *state) next(index uint64) *state {
 
 func (s *state) show() *state {
 	s.view = rowview.New(s.index, slices.Collect(maps.Values(s.nodes)), slices.Collect(maps.Values(s.jobs)),
-		slices.Collect(maps.Values(s.allocs)), slices.Collect(maps.Values(s.evals)))
+		slices.Collect(maps.Values(s.allocs)), slices.Collect(maps.Values(s.evals))).WithPause(s.pause)
 	return s
 }
 

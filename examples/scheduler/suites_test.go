@@ -98,6 +98,15 @@ func put[K comparable, T any](rows map[K]*T, written []*T, deleted []K, key func
 	}
 }
 
+func (t *tested) CommitPause(_ uint64, all *cluster.DrainPause) error {
+	u := &cluster.DrainPauseUpdate{Pause: all != nil, At: noon}
+	if all != nil {
+		u.At, u.By = all.At, all.By
+	}
+	_, err := t.apply(&entry{At: u.At, Pause: u})
+	return err
+}
+
 func (t *tested) UpdateDrain(_ uint64, u cluster.DrainUpdate) error {
 	before := t.state.Load().nodes[u.Node]
 	_, err := t.apply(&entry{At: u.At, Drain: &u})
