@@ -37,6 +37,9 @@ func New(c Config) (*Client, error) {
 		at.tls = transport.TLSClientConfig.Clone()
 		at.tls.NextProtos = []string{"http/1.1"}
 	}
+	if c.Transport != nil {
+		at.http.Transport = c.Transport
+	}
 	for name, value := range map[string]string{"region": c.Region, "namespace": c.Namespace} {
 		if value != "" {
 			at.fixed.Set(name, value)
@@ -143,6 +146,7 @@ func do[Body any](ctx context.Context, c *Client, method, path string, values ur
 	if err != nil {
 		return fmt.Errorf("encoding the request: %w", err)
 	}
+	defer c.connection.requesting(values)()
 	response, err := c.connection.send(ctx, method, path, values, text)
 	if err != nil {
 		return err
@@ -157,6 +161,7 @@ func do[Body any](ctx context.Context, c *Client, method, path string, values ur
 
 // read reads the text of the resource at a path.
 func read(ctx context.Context, c *Client, path string, values url.Values) (text []byte, a Answer, err error) {
+	defer c.connection.requesting(values)()
 	response, err := c.connection.send(ctx, http.MethodGet, path, values, nil)
 	if err != nil {
 		return nil, a, err
@@ -175,6 +180,7 @@ func read(ctx context.Context, c *Client, path string, values url.Values) (text 
 // call sends a request, to each address at most once while the answers cannot be decoded and a repetition is
 // safe. The answer's index is read of errors too.
 func call[T any](ctx context.Context, c *Client, method, path string, values url.Values, body []byte) (out T, a Answer, err error) {
+	defer c.connection.requesting(values)()
 	for left := len(c.connection.bases) - 1; ; left-- {
 		out, a, err = callOnce[T](ctx, c, method, path, values, body)
 		if _, useless := errors.AsType[*UndecodedError](err); !useless || left == 0 || !repeatable(method, values) {

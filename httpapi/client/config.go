@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ type Config struct {
 	Namespace string
 	// TLS is read if an address begins with https.
 	TLS TLS
+	// Transport sends the requests whose answers are no streams of both sides; nil is HTTP with TLS. Tests set it.
+	Transport http.RoundTripper
 }
 
 // DefaultAddress is where a server listens that runs on this machine.

@@ -37,6 +37,8 @@ type connection struct {
 	connected bool
 	move      *Move      // a move that OnMove has not reported, or nil; guarded by mu
 	onMove    func(Move) // guarded by mu
+	// onRequest is called when a request begins; guarded by mu
+	onRequest func() (answered func())
 }
 
 // address is the use of one address, until the connection to it is lost.
@@ -123,14 +125,36 @@ func (c *Client) Address() string {
 	return c.connection.used.base.String()
 }
 
-// OnMove sets the function that reports moves, and replaces the one before; nil reports none. With
+// OnMove sets the function that reports moves, and returns the one before; nil reports none. With
 // several addresses it is called before the first request to the next address, with one address
 // when the connection is lost. It is called by the goroutines that send requests. It must not send
 // requests.
-func (c *Client) OnMove(report func(Move)) {
+func (c *Client) OnMove(report func(Move)) (before func(Move)) {
 	c.connection.mu.Lock()
 	defer c.connection.mu.Unlock()
-	c.connection.onMove = report
+	before, c.connection.onMove = c.connection.onMove, report
+	return before
+}
+
+// OnRequest sets the function that is called when a request begins, and returns the one before; nil is none. The
+// function that it returns is called when the request has its whole answer or has failed. Reads that wait for a newer
+// index are left out, and so are the streams of tasks: they are long because nothing happens.
+func OnRequest(c *Client, began func() (answered func())) (before func() (answered func())) {
+	c.connection.mu.Lock()
+	defer c.connection.mu.Unlock()
+	before, c.connection.onRequest = c.connection.onRequest, began
+	return before
+}
+
+// requesting reports a request, and returns the function to call at its end.
+func (c *connection) requesting(values url.Values) (answered func()) {
+	c.mu.Lock()
+	began := c.onRequest
+	c.mu.Unlock()
+	if began == nil || values.Has("index") {
+		return func() {}
+	}
+	return began()
 }
 
 // Close closes idle connections.

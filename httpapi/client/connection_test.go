@@ -80,8 +80,7 @@ func (w waiting) Read([]byte) (int, error) {
 // newClient returns a client of servers s1 and s2, and the lines of its moves.
 func newClient(t *testing.T, s *servers, address string) (*Client, *[]string) {
 	t.Helper()
-	c := result.Of(New(Config{Address: address})).OK(t)
-	c.connection.http.Transport = s
+	c := result.Of(New(Config{Address: address, Transport: s})).OK(t)
 	moves := new([]string)
 	c.OnMove(func(m Move) { *moves = append(*moves, m.From+" to "+m.To) })
 	return c, moves
@@ -380,5 +379,34 @@ func TestClient_waitsForASnapshot(t *testing.T) {
 		must.Eq(t, "the state", saved.String())
 		must.Eq(t, []string{"GET s1", "GET s2", "GET s2"}, s.requests)
 		must.Eq(t, []string{oneToTwo}, *moves)
+	})
+}
+
+// A request is reported until it has its whole answer, also if it fails. A read that waits for an index is not.
+func TestClient_onRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, test := range map[string]struct {
+			server func(*http.Request) (*http.Response, error)
+			query  Query
+			took   []time.Duration
+		}{
+			"answered": {server: answers(http.StatusOK, `{"ID":"n1"}`), took: []time.Duration{0}},
+			"silent":   {server: silent, took: []time.Duration{lastLimit}},
+			"stops":    {server: stops, took: []time.Duration{lastLimit}},
+			"blocking": {server: silent, query: Query{Index: 7, Wait: time.Second}},
+		} {
+			c, _ := newClient(t, &servers{answer: map[string]func(*http.Request) (*http.Response, error){"s1": test.server}}, "s1")
+			var took []time.Duration
+			must.Nil(t, OnRequest(c, func() func() {
+				began := time.Now()
+				return func() { took = append(took, time.Since(began)) }
+			}))
+			_, _, _ = c.Node(t.Context(), "n1", test.query)
+			must.Eq(t, test.took, took, must.Sprint(name))
+			must.NotNil(t, OnRequest(c, nil))
+			_, _, _ = c.Node(t.Context(), "n1", test.query)
+			must.Eq(t, test.took, took, must.Sprint(name))
+		}
 	})
 }

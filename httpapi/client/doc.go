@@ -25,5 +25,5 @@
 // address 30 s. Writes without an idempotency key have no limit: their outcome would not be known.
 // A call tries each address at most once. It repeats reads, writes with an idempotency key, and
 // writes that have changed nothing: those that were not sent, and those that a server without a
-// leader refused. [Client.OnMove] reports the changes.
+// leader refused. [Client.OnMove] reports the changes, and [OnRequest] the requests that wait.
 package client

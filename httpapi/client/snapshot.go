@@ -19,6 +19,7 @@ func SaveSnapshot(ctx context.Context, c *Client, stale bool, to io.Writer) erro
 	if err := findServer(ctx, c); err != nil {
 		return err
 	}
+	defer c.connection.requesting(nil)()
 	response, err := c.connection.send(ctx, http.MethodGet, snapshotPath, Query{Stale: stale}.values(), nil)
 	if err != nil {
 		return err
@@ -43,6 +44,7 @@ func RestoreSnapshot(ctx context.Context, c *Client, from io.Reader) (index uint
 	if err := findServer(ctx, c); err != nil {
 		return 0, err
 	}
+	defer c.connection.requesting(nil)()
 	once := &request{connection: c.connection, at: c.connection.begin(), method: http.MethodPut, path: snapshotPath, stream: from}
 	response, err := once.do(ctx)
 	if err != nil {
