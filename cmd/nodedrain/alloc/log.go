@@ -146,15 +146,21 @@ func (l *taskLog) follow(c *cli.Call, alloc string) error {
 	}
 	servers := &cli.Contact{Patience: cli.MonitorPatience}
 	servers.Answered()
+	var outage cli.Silence
+	var lostAt time.Time
 	var ended time.Time // when the end of the task was observed
 	for first := true; ; first = false {
 		err := l.print(c.Ctx, true)
 		if c.Ctx.Err() != nil || lasting(err) || first && answered(err) {
 			return err
 		}
-		if err != nil && !lost {
-			lost = true
+		switch now := time.Now(); {
+		case err != nil && !lost:
+			lost, lostAt = true, now
+			outage.Broken(now)
 			fmt.Fprintf(c.Errs, "the log cannot be read, retrying: %v\n", err)
+		case err != nil && outage.Over(now):
+			fmt.Fprintln(c.Errs, cli.StillWaiting("the log: "+cli.AnAnswer(c.API), now.Sub(lostAt)))
 		}
 		if !ended.IsZero() { // before this read began
 			if err == nil || client.Refused(err) || time.Since(ended) > eval.EvaluatedPatience {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type Stdio struct {
 type Base struct {
 	Ctx context.Context // ends when the user interrupts
 	Stdio
+	// Transport is that of [client.Config]: nil, except in tests.
+	Transport http.RoundTripper
 }
 
 // Command is one command of the program. Help, completion and the parser of the command line follow from

@@ -19,7 +19,7 @@ func TestPredictor_drains(t *testing.T) {
 		_, _ = w.Write([]byte(`{"Active":[{"Drain":{"ID":"ab1"}}],"Recent":[{"ID":"ab2","Unconfirmed":1},{"ID":"ab3"},{"ID":"b4","Unconfirmed":1}]}`))
 	}))
 	t.Cleanup(server.Close)
-	b := Base{context.Background(), Stdio{Getenv: func(name string) string { return map[string]string{client.EnvAddress: server.URL}[name] }}}
+	b := Base{Ctx: context.Background(), Stdio: Stdio{Getenv: func(name string) string { return map[string]string{client.EnvAddress: server.URL}[name] }}}
 	must.Eq(t, []string{"ab2"}, b.predictor("DRAIN").Predict(complete.Args{Last: "ab"}))
 	must.SliceEmpty(t, b.predictor("DRAIN").Predict(complete.Args{Last: "ac"}))
 }

@@ -43,6 +43,7 @@ func (c *Base) Connect(f *connectFlags) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Transport = c.Transport
 	api, err := client.New(config)
 	if err != nil {
 		return nil, Errorf("Error initializing client: %v", err)
@@ -52,6 +53,7 @@ func (c *Base) Connect(f *connectFlags) (*client.Client, error) {
 			fmt.Fprintln(c.Errs, movedText(m))
 		}
 	})
+	client.OnRequest(api, func() (answered func()) { return c.StartWaiting(func() string { return AnAnswer(api) }).End })
 	return api, nil
 }
 

@@ -32,11 +32,23 @@ func (c *Contact) Answered() {
 	c.last = time.Now()
 }
 
-// Over reports whether the last answer is too old.
-func (c *Contact) Over() bool {
+// Silent is the time since the last answer.
+func (c *Contact) Silent() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Since(c.last) > c.Patience
+	return time.Since(c.last)
+}
+
+// Over reports whether the last answer is too old.
+func (c *Contact) Over() bool { return c.Silent() > c.Patience }
+
+// Waits returns what a monitor waits for that has no answer for long, with the time until it gives up, or empty.
+func (c *Contact) Waits(api *client.Client) string {
+	silent := c.Silent()
+	if silent < settling {
+		return ""
+	}
+	return fmt.Sprintf("%s, at most %s more", AnAnswer(api), Rough(c.Patience-silent))
 }
 
 // Retry repeats a read until it succeeds, the server refuses it, or no read has succeeded for the
@@ -84,8 +96,8 @@ type Outage struct {
 	silent, partial bool
 	// why is the last printed reason of a server without a leader, or empty.
 	why string
-	// leaderless means that no server had a leader for the last request that needs one.
-	leaderless bool
+	// leaderless is since when no server had a leader for a request that needs one, or zero.
+	leaderless time.Time
 }
 
 // settling is how long no connection is lost at the end of an outage, and how long no server answers before
@@ -134,12 +146,26 @@ func (o *Outage) partly(why string, patience time.Duration) string {
 // connection is lost. The outage lasts until Led. why is the reason that the server has, or empty. It returns a
 // line, or empty.
 func (o *Outage) Leaderless(why string, patience time.Duration) string {
-	o.leaderless = true
+	if o.leaderless.IsZero() {
+		o.leaderless = time.Now()
+	}
 	return o.partly(SingleLine(why), patience)
 }
 
 // Led notes that a leader has answered.
-func (o *Outage) Led() { o.leaderless = false }
+func (o *Outage) Led() { o.leaderless = time.Time{} }
+
+// Waits returns what is waited for if the servers have no leader, and since when. Otherwise it is empty.
+func (o *Outage) Waits() (what string, since time.Time) {
+	if o.leaderless.IsZero() {
+		return "", time.Time{}
+	}
+	what = "a leader of the servers"
+	if o.why != "" {
+		what += ": " + o.why
+	}
+	return what, o.leaderless
+}
 
 // Answered notes an answer, which may end the outage. It returns a line, or empty.
 func (o *Outage) Answered() (line string) {
@@ -148,7 +174,7 @@ func (o *Outage) Answered() (line string) {
 	case o.silent:
 		o.silent = false
 		return "a server answers again"
-	case time.Since(o.movedAt) < settling || o.leaderless:
+	case time.Since(o.movedAt) < settling || !o.leaderless.IsZero():
 		return ""
 	case o.partial:
 		line = "all requests are answered again"

@@ -33,6 +33,9 @@ type Monitor struct {
 	// contact ends the monitor when no server answers; outage prints lost connections.
 	Contact cli.Contact
 	outage  cli.Outage
+	// silence is the time since the last line, and changedAt the time of the last line about the drain.
+	silence   cli.Silence
+	changedAt time.Time
 }
 
 // Exit codes of a command that monitored a drain.
@@ -67,19 +70,35 @@ type observation struct {
 // monitor waits no longer for them.
 // [Monitor.Unconfirmed] has those whose end nothing confirms.
 func (m *Monitor) Run(ctx context.Context) error {
+	defer m.Show.close()
+	request := client.OnRequest(m.API, nil) // the monitor has lines of its own
+	defer func() { client.OnRequest(m.API, request) }()
+	if err := m.follow(ctx); err != nil {
+		return err
+	}
+	if m.Follow.cancelled {
+		return cmp.Or(m.stoppingSince(ctx), error(exitCancelled))
+	}
+	return nil
+}
+
+// follow reads and prints until the monitor can end.
+func (m *Monitor) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	observations := make(chan observation) // not buffered: each result is printed before the next read
 	m.Contact.Answered()                   // the command has just read the node
-	m.API.OnMove(func(move client.Move) { send(ctx, observations, observation{moved: &move}) })
+	m.changed(time.Now())
+	move := m.API.OnMove(func(move client.Move) { send(ctx, observations, observation{moved: &move}) })
 	var reading sync.WaitGroup
 	reading.Go(func() { m.readNode(ctx, observations) })
 	reading.Go(func() { m.readAllocs(ctx, observations) })
 	reading.Go(func() { m.readReport(ctx, observations) })
+	ticks := time.NewTicker(time.Second)
 	defer func() {
 		cancel()
 		reading.Wait()
-		m.API.OnMove(nil)
-		m.Show.close()
+		m.API.OnMove(move)
+		ticks.Stop()
 	}()
 	for !m.Follow.over() {
 		select {
@@ -102,14 +121,35 @@ func (m *Monitor) Run(ctx context.Context) error {
 				m.trouble(m.outage.Answered())
 				m.print(s, time.Now())
 			}
+		case now := <-ticks.C:
+			m.stillWaiting(now)
 		case <-ctx.Done():
 			return cli.ExitInterrupted
 		}
 	}
-	if m.Follow.cancelled {
-		return cmp.Or(m.stoppingSince(ctx), error(exitCancelled))
-	}
 	return nil
+}
+
+// changed notes a line about the drain.
+func (m *Monitor) changed(now time.Time) {
+	m.changedAt = now
+	m.silence.Broken(now)
+}
+
+// stillWaiting prints what is waited for, if no line has come for long.
+func (m *Monitor) stillWaiting(now time.Time) {
+	if !m.silence.Over(now) {
+		return
+	}
+	if what := m.Contact.Waits(m.API); what != "" {
+		m.Show.trouble(now, cli.StillWaiting(what, m.Contact.Silent()))
+		return
+	}
+	if what, since := m.outage.Waits(); what != "" {
+		m.Show.trouble(now, cli.StillWaiting(what, now.Sub(since)))
+		return
+	}
+	m.Show.event(now, cli.StillWaiting(m.Follow.waits(), now.Sub(m.changedAt)))
 }
 
 // stoppingSince prints how many of the allocations that still stopped at a cancel stop now.
@@ -118,9 +158,11 @@ func (m *Monitor) stoppingSince(ctx context.Context) error {
 	if r == nil || r.StillStopping == 0 {
 		return nil
 	}
+	waiting := cli.StartWaiting(m.trouble, func() string { return cli.AnAnswer(m.API) })
 	allocs, _, err := cli.Retry(ctx, &m.Contact, func() ([]*wire.Allocation, client.Answer, error) {
 		return m.API.NodeAllocations(ctx, m.Follow.Node, client.Query{})
 	})
+	waiting.End()
 	switch {
 	case ctx.Err() != nil:
 		return cli.ExitInterrupted
@@ -135,7 +177,9 @@ func (m *Monitor) stoppingSince(ctx context.Context) error {
 // trouble prints a line about the connection, unless it is empty.
 func (m *Monitor) trouble(line string) {
 	if line != "" {
-		m.Show.trouble(time.Now(), line)
+		now := time.Now()
+		m.silence.Broken(now)
+		m.Show.trouble(now, line)
 	}
 }
 
@@ -151,6 +195,7 @@ func (m *Monitor) giveUp(s observation) {
 // print shows the changes since the last read, oldest first, with the times at which they happened.
 func (m *Monitor) print(s observation, now time.Time) {
 	var events []event
+	left := m.Follow.leaving.left
 	switch {
 	case s.node != nil:
 		events = m.Follow.updateNode(s.node, s.record)
@@ -164,6 +209,9 @@ func (m *Monitor) print(s observation, now time.Time) {
 		if events[i].at.IsZero() {
 			events[i].at = now
 		}
+	}
+	if len(events) > 0 || m.Follow.leaving.left != left {
+		m.changed(now)
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
 	for _, e := range events {

@@ -13,11 +13,18 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire/drainplan"
 )
 
-// requestPlan requests a plan. On a terminal a line shows how long that takes, except with -json, -t and -plain.
+// requestPlan requests a plan. On a terminal a line shows how long that takes, except with -json, -t and -plain:
+// then lines of their own do.
 func requestPlan(c *cli.Call, request drainplan.Request, plain bool) (*drainplan.Answer, error) {
 	if width := cli.TerminalWidth(c.Errs); width > 0 && !plain && !c.Raw() && c.Getenv("TERM") != "dumb" {
+		before := client.OnRequest(c.API, nil)
+		defer func() { client.OnRequest(c.API, before) }()
 		end := showWait(cli.Underlying(c.Errs), width)
 		defer end()
+	} else {
+		defer c.Await(func() string {
+			return fmt.Sprintf("the plan: a server plays the drains, at most %s; %s", cli.Rough(drainplan.MaxTime), cli.AnAnswer(c.API))
+		})()
 	}
 	plan, _, err := client.PlanDrains(c.Ctx, c.API, request)
 	return plan, err

@@ -276,6 +276,7 @@ func (r *drainRequest) watch(follow drain.Follower, index uint64) error {
 		m.Show = drain.NewBar(r.c.Out)
 	}
 	err := m.Run(r.c.Ctx)
+	defer r.c.Await(func() string { return "what the drain has left: " + cli.AnAnswer(r.c.API) })()
 	if err == nil {
 		err = r.printVolumesLeft(m)
 	}
