@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
+	"sync/atomic"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/demo/openb"
@@ -81,22 +81,7 @@ func (c *plansCommand) run() error {
 	case c.Slower <= 0 || c.Slower > 100 || math.IsNaN(c.Slower):
 		return fmt.Errorf("-slower is %g and must be above 0, and at most 100", c.Slower)
 	}
-	var report foretell.Report
-	compared, printed := 0, time.Now()
-	add := func(one *foretell.Comparison) {
-		report.Add(one)
-		compared++
-		if c.each {
-			fmt.Fprintln(c.call.Out, one)
-		} else if now := time.Now(); now.Sub(printed) >= lineInterval {
-			printed = now
-			fmt.Fprintf(c.call.Errs, "%d compared\n", compared)
-		}
-	}
-	err := c.compare(add)
-	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("interrupted after %d comparisons: %w", compared, err)
-	}
+	report, err := c.compareAll(c.compare)
 	if err != nil {
 		return err
 	}
@@ -114,6 +99,29 @@ func (c *plansCommand) run() error {
 		return errPlans
 	}
 	return nil
+}
+
+// compareAll sums up comparisons. While none ends for long, lines count them.
+func (c *plansCommand) compareAll(compare func(add func(*foretell.Comparison)) error) (report foretell.Report, err error) {
+	var compared atomic.Int64
+	of := c.worlds
+	if c.dir != "" {
+		of = c.drains
+	}
+	waiting := c.call.StartWaiting(func() string { return fmt.Sprintf("plans, %d of %d compared", compared.Load(), of) })
+	defer waiting.End()
+	err = compare(func(one *foretell.Comparison) {
+		report.Add(one)
+		compared.Add(1)
+		if c.each {
+			waiting.Printed()
+			fmt.Fprintln(c.call.Out, one)
+		}
+	})
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("interrupted after %d comparisons: %w", compared.Load(), err)
+	}
+	return report, err
 }
 
 // compare compares plans, and passes each comparison on.

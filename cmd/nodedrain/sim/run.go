@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -232,7 +233,14 @@ func (c *runCommand) played(p playing, svg *cli.File) (result *sim.Result, recor
 		Name: p.scenario.Name, Seed: p.scenario.Seed, Epoch: world.Epoch, Replay: p.replay, Servers: max(1, p.scenario.Cluster.Servers),
 	})
 	recorder.Operations(p.scenario.Events)
-	result, err = c.play.until(c.call.Ctx)(p.scenario, sim.Options{Story: true, Watch: recorder.Watch})
+	var now atomic.Int64 // the virtual time of the play
+	waiting := c.call.StartWaiting(func() string {
+		return fmt.Sprintf("the end of %s, now at %s of virtual time", p.label, cli.Rough(time.Duration(now.Load())))
+	})
+	defer waiting.End()
+	result, err = c.play.until(c.call.Ctx)(p.scenario, sim.Options{
+		Story: true, Watch: recorder.Watch, Quiet: func(w *world.World) { now.Store(int64(w.Now().Sub(world.Epoch))) },
+	})
 	if err != nil {
 		return nil, recorder, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
@@ -79,9 +80,11 @@ func (c *shrinkCommand) run() error {
 	if c.freeze {
 		work = shrink.Freeze
 	}
+	played, end := c.progress(began)
 	small, report, err := work(ctx, s, shrink.Judging(c.play.until(ctx)), shrink.Options{
-		Check: c.check, MaxPlays: c.plays, Progress: c.progress(began),
+		Check: c.check, MaxPlays: c.plays, Progress: played,
 	})
+	end()
 	if err != nil {
 		return err
 	}
@@ -130,15 +133,20 @@ func (c *shrinkCommand) load() (*scenario.Scenario, error) {
 // shrinkLineInterval is the interval between lines of progress.
 const shrinkLineInterval = 2 * time.Second
 
-// progress returns a function that prints a line of progress every shrinkLineInterval.
-func (c *shrinkCommand) progress(began time.Time) func(shrink.Report) {
+// progress returns a function that prints a line of progress every shrinkLineInterval, and one for the end. If no
+// play ends for long, lines name it.
+func (c *shrinkCommand) progress(began time.Time) (played func(shrink.Report), end func()) {
+	var plays atomic.Int64
+	waiting := c.call.StartWaiting(func() string { return fmt.Sprintf("play %d of the scenario", plays.Load()+1) })
 	printed := began
 	return func(r shrink.Report) {
+		plays.Store(int64(r.Plays))
 		if now := time.Now(); now.Sub(printed) >= shrinkLineInterval {
 			printed = now
+			waiting.Printed()
 			fmt.Fprintf(c.call.Errs, "%7s  %d plays: %s\n", now.Sub(began).Round(time.Second), r.Plays, r.After)
 		}
-	}
+	}, waiting.End
 }
 
 // print prints the result.

@@ -181,6 +181,8 @@ func (c *swarmCommand) keepFailures(r *swarm.Report) (kept map[uint64]string, er
 	if c.keep == "" {
 		return kept, nil
 	}
+	waiting := c.call.StartWaiting(func() string { return "the files of the failures" })
+	defer waiting.End()
 	for _, failure := range r.Failures {
 		s := c.frozen(swarm.Generate(failure.Seed, failure.Size))
 		file := filepath.Join(c.keep, s.Name+scenario.Extension)

@@ -221,16 +221,19 @@ func TestSimShrink(t *testing.T) {
 func TestSwarmLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		call := &cli.Call{Base: cli.Base{Stdio: cli.Stdio{Out: &out, Getenv: func(string) string { return "" }}}}
+		var out, errs bytes.Buffer
+		call := &cli.Call{Base: cli.Base{Stdio: cli.Stdio{Out: &out, Errs: &errs, Getenv: func(string) string { return "" }}}}
 		c := swarmCommand{simulation: simulation{call: call}, seeds: 100}
 		swarming(c.progress())
 		must.Eq(t, "    10s  40 of 100 seeds, 1 failed, 240 seeds per minute, 2.00 busy hours per second\n"+
 			"    20s  80 of 100 seeds, 2 failed, 240 seeds per minute, 2.00 busy hours per second\n", out.String())
+		must.Eq(t, "", errs.String())
 		out.Reset()
 		c.json = true
 		swarming(c.progress())
 		must.Eq(t, "", out.String())
+		must.RegexMatch(t, regexp.MustCompile(`^Still waiting for seeds: (39|40) of 100 seeds, 1 failed, .*s per second \(10s\)\n`+
+			`Still waiting for seeds: (79|80) of 100 seeds, 2 failed, .*s per second \(20s\)\n$`), errs.String())
 	})
 }
 
