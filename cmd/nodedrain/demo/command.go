@@ -68,6 +68,9 @@ func (c *command) run(call *cli.Call) error {
 	c.Logger = hclog.New(&hclog.LoggerOptions{Level: level, Output: call.Errs})
 	if !c.json {
 		c.Progress = call.Out
+	} else {
+		waiting := call.StartWaiting(func() string { return "the summary" })
+		defer waiting.End()
 	}
 	summary, err := Run(call.Ctx, c.Config)
 	switch {

@@ -23,7 +23,10 @@ const maxLineDrains = 20
 // line for each of up to 20 drains whose reason has changed, and a line at the end of each
 // drain.
 type lines struct {
-	out  io.Writer
+	out io.Writer
+	// printed is called after each line, or nil.
+	printed func()
+
 	next time.Duration // when the sum is shown next if it changed
 	idle time.Duration // when it is shown next if not
 	sum  string        // the last one shown
@@ -39,6 +42,9 @@ func newLines(out io.Writer) *lines {
 // event writes one line.
 func (l *lines) event(at time.Duration, text string) {
 	fmt.Fprintf(l.out, "%7s  %s\n", seconds(at), text)
+	if l.printed != nil {
+		l.printed()
+	}
 }
 
 // show writes what has changed since the last call.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -40,6 +41,7 @@ type run struct {
 	left      int
 	leftSince time.Time
 	summary   *Summary
+	phase     atomic.Pointer[string] // what a silent run waits for
 }
 
 // Run runs the demonstration: it starts servers and clients, registers a cluster, drains
@@ -54,14 +56,20 @@ func Run(ctx context.Context, config Config) (*Summary, error) {
 	r := &run{config: config, progress: newLines(config.Progress), scale: scale(config.TimeScale), began: time.Now()}
 	ctx, cancel := context.WithTimeoutCause(ctx, config.Timeout, ErrTimeout)
 	defer cancel()
+	r.enter("the cluster to be loaded")
+	waiting := cli.StartWaiting(func(line string) { fmt.Fprintln(config.Progress, line) }, func() string { return *r.phase.Load() })
+	defer waiting.End()
+	r.progress.printed = waiting.Printed
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
+	r.enter("the servers to start and to register the cluster")
 	clients, err := r.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	err = r.drain(ctx)
+	r.enter("clients and servers to end")
 	r.ended = time.Now() // before the shutdown, in which raft waits for requests to the killed server
 	if stop := r.stop(clients); err == nil {
 		err = stop
@@ -71,6 +79,9 @@ func Run(ctx context.Context, config Config) (*Summary, error) {
 	}
 	return r.finish(), nil
 }
+
+// enter begins a phase. It names what the phase waits for.
+func (r *run) enter(phase string) { r.phase.Store(&phase) }
 
 // prepare loads or generates the cluster.
 func (r *run) prepare() (err error) {
@@ -136,6 +147,7 @@ func (r *run) drain(ctx context.Context) error {
 	if err := r.register(ctx); err != nil {
 		return err
 	}
+	r.enter("a leader")
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
@@ -145,6 +157,7 @@ func (r *run) drain(ctx context.Context) error {
 	for _, u := range c.Unplaced {
 		r.event("no capacity for %d allocations of %s", u.Count, u.Group)
 	}
+	r.enter("the drains to begin")
 	if err := r.startDrains(ctx); err != nil {
 		return err
 	}

@@ -8,11 +8,13 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/client/config"
 	"github.com/seed-f9cf0b39/nodedrain/client/node"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/plugin/machine/cgroup"
 )
 
@@ -53,7 +55,9 @@ func (c *Cluster) startClients(ctx context.Context) error {
 			}
 		}
 		o.Config.Servers = config.Servers{Addresses: []string{c.URL()}, Token: c.nodeToken.Reveal()}
+		end := c.waiting(func() string { return "the start of " + o.Config.Name })
 		one, err := node.Open(ctx, o)
+		end()
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", o.Config.Name, err)
 		}
@@ -92,25 +96,34 @@ func (c *Cluster) chooseLimits() error {
 // awaitNodes waits until the servers have the nodes, and their driver is healthy. The error
 // contains the reason of an unhealthy driver.
 func (c *Cluster) awaitNodes(ctx context.Context) error {
-	reason := ""
-	err := c.await(ctx, "the nodes are not ready", func() bool {
-		s := c.server.Server().Store().Snapshot()
-		for _, one := range c.nodes {
-			row := s.Node(one.ID())
-			if row == nil || row.Drivers[c.driver()] == nil {
-				return false
-			}
-			if d := row.Drivers[c.driver()]; !d.Healthy {
-				reason = d.HealthDescription
-				return false
-			}
+	err := c.await(ctx, "the nodes are not ready", func() (left string) {
+		node, reason := c.unready()
+		if reason != "" {
+			node += ": " + reason
 		}
-		return true
+		return node
 	})
-	if err != nil && reason != "" {
+	if _, reason := c.unready(); err != nil && reason != "" {
 		return fmt.Errorf("%s cannot run here: %s: %w", c.driver(), reason, err)
 	}
 	return err
+}
+
+// unready returns the first node that the servers do not have, or whose driver is not healthy, with the reason if the
+// driver has one. It is empty if all are ready.
+func (c *Cluster) unready() (node, reason string) {
+	s := c.server.Server().Store().Snapshot()
+	for i, one := range c.nodes {
+		name := nodePrefix + strconv.Itoa(i+1)
+		row := s.Node(one.ID())
+		if row == nil || row.Drivers[c.driver()] == nil {
+			return name, ""
+		}
+		if d := row.Drivers[c.driver()]; !d.Healthy {
+			return name, d.HealthDescription
+		}
+	}
+	return "", ""
 }
 
 // portsOfNode is the number of dynamic ports of a node.
@@ -143,6 +156,7 @@ func (c *Cluster) options(name string, drivers ...string) node.Options {
 // endClients ends the clients. Their tasks continue to run.
 func (c *Cluster) endClients() error {
 	c.end()
+	defer c.waiting(func() string { return "the end of the clients" })()
 	c.running.Wait()
 	var errs []error
 	for _, one := range c.nodes {
@@ -161,9 +175,13 @@ func (c *Cluster) destroyAll(ctx context.Context, force bool) error {
 	}
 	errs := make([]error, len(names))
 	var running sync.WaitGroup
+	var left atomic.Int64
+	left.Store(int64(len(names)))
+	defer c.waiting(func() string { return "the end of the tasks of " + cli.Count(int(left.Load()), "node") })()
 	for i, name := range names {
 		running.Go(func() {
 			errs[i] = node.Destroy(ctx, c.options(name, rawExec, mock), node.Removal{NoGrace: force, KeptData: true})
+			left.Add(-1)
 		})
 	}
 	running.Wait()

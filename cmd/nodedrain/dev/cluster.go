@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/client/node"
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
 	"github.com/seed-f9cf0b39/nodedrain/server/access"
 	"github.com/seed-f9cf0b39/nodedrain/server/agent"
 )
@@ -100,7 +101,12 @@ func (c *Cluster) begin(ctx context.Context) error {
 			return fmt.Errorf("registering job %s: %w", j.ID, err)
 		}
 	}
-	return c.await(ctx, "the example jobs do not run", func() bool { return len(c.tasks()) == wanted(jobs) })
+	return c.await(ctx, "the example jobs do not run", func() (left string) {
+		if running, all := len(c.tasks()), wanted(jobs); running != all {
+			left = fmt.Sprintf("the example jobs, %d of %s run", running, cli.Count(all, "task"))
+		}
+		return left
+	})
 }
 
 // startServer creates tokens and starts the server.
@@ -137,6 +143,7 @@ func (c *Cluster) startServer(ctx context.Context) error {
 	if c.server, err = agent.New(settings); err != nil {
 		return err
 	}
+	defer c.waiting(func() string { return "the server" })()
 	return c.server.Ready(ctx)
 }
 
@@ -149,13 +156,14 @@ func (c *Cluster) openLog(name string) (*os.File, error) {
 	return log, err
 }
 
-// await reads the state until a condition holds.
-func (c *Cluster) await(ctx context.Context, otherwise string, holds func() bool) error {
+// await reads the state until nothing is left of what it waits for. left may be called by another goroutine, too.
+func (c *Cluster) await(ctx context.Context, otherwise string, left func() string) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
+	defer c.waiting(left)()
 	ticks := time.NewTicker(pollInterval)
 	defer ticks.Stop()
-	for !holds() {
+	for left() != "" {
 		select {
 		case <-ticks.C:
 		case err := <-c.failed:
@@ -165,6 +173,11 @@ func (c *Cluster) await(ctx context.Context, otherwise string, holds func() bool
 		}
 	}
 	return nil
+}
+
+// waiting prints what the cluster waits for until the caller calls end.
+func (c *Cluster) waiting(what func() string) (end func()) {
+	return cli.StartWaiting(func(line string) { fmt.Fprintln(c.config.Progress, line) }, what).End
 }
 
 // Wait returns when the context ends, or when a part of the cluster has failed.
@@ -184,7 +197,9 @@ func (c *Cluster) Wait(ctx context.Context) error {
 func (c *Cluster) Stop(ctx context.Context) error {
 	errs := []error{c.endClients()}
 	if c.server != nil {
+		end := c.waiting(func() string { return "the end of the server" })
 		errs = append(errs, c.server.Stop())
+		end()
 	}
 	left := c.destroyAll(ctx, false)
 	if left != nil && ctx.Err() != nil {

@@ -53,6 +53,7 @@ func run(call *cli.Call, c Config) error {
 		return call.UsageError("-nodes is 0 and must be above 0")
 	}
 	c.LogKeeper, c.Version = []string{cli.LogKeeper}, strings.TrimPrefix(cli.Version(), "nodedrain ")
+	c.Progress = call.Errs
 	one, err := Start(call.Ctx, c)
 	if err != nil {
 		return err

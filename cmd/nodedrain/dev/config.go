@@ -3,6 +3,7 @@ package dev
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -29,6 +30,8 @@ type Config struct {
 	LogKeeper []string
 	// Version is the version of server and clients.
 	Version string
+	// Progress gets lines with what the start and the end wait for. Nil is none.
+	Progress io.Writer
 }
 
 // Defaults and bounds of [Config].
@@ -55,6 +58,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Nodes == 0 {
 		c.Nodes = DefaultNodes
+	}
+	if c.Progress == nil {
+		c.Progress = io.Discard
 	}
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
