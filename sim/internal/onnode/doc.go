@@ -92,7 +92,8 @@
 //     volume is unpublished only when no process of the allocation runs.
 //   - When a node has had no trouble for some time, nothing is mounted without a claim, an ended
 //     allocation has no claim, and an allocation that should run and has a claim has the volume. A
-//     volume may wait for a plugin that does not run, and for processes that use it.
+//     volume may wait for a plugin that does not run, and for processes that use it. To be mounted it
+//     may also wait for the end of a plugin that was requested to stop.
 //
 // # N7, plugins last
 //

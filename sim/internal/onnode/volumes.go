@@ -282,7 +282,8 @@ func (a *alloc) hold(n *machine.Node) time.Duration {
 const mountWait = 5 * time.Minute
 
 // settledVolumes judges N6 on a node that has had no trouble for some minutes. Volumes may wait for
-// a plugin that does not run, and for processes that use them.
+// a plugin that does not run, and for processes that use them. A plugin that was requested to stop
+// still unmounts volumes, but need not mount any.
 func (v *porter) settledVolumes(n *machine.Node) {
 	s := n.Storage()
 	if s == nil {
@@ -294,7 +295,7 @@ func (v *porter) settledVolumes(n *machine.Node) {
 		case v.mustWait(n, &c):
 		case v.leaves(n, a):
 			v.find("N6 a claim is not released", a.id, "the servers have granted a claim on %s", c.Volume)
-		case v.mustRun(n, a) && !published(s, q):
+		case v.mustRun(n, a) && !published(s, q) && hasServed(n, v.now, c.Plugin, isUnsignalled):
 			v.find("N6 a volume is not mounted", a.id, "the servers have granted a claim on %s", c.Volume)
 		}
 	}
@@ -333,13 +334,22 @@ func (v *porter) isOverdue(n *machine.Node, a *alloc) bool {
 // mustWait reports whether a volume waits for an event that the client cannot cause.
 func (v *porter) mustWait(n *machine.Node, c *double.Claim) bool {
 	s := n.Storage()
-	runs := lives(n, func(p scripted.Process) bool {
-		config := n.Volumes().Plugin(p.Task)
-		return config != nil && p.Kind == scripted.TaskProcess && config.ID == c.Plugin && config.Type.Node() && v.now.Sub(p.StartedAt) > time.Minute
-	})
+	runs := hasServed(n, v.now, c.Plugin, func(scripted.Process) bool { return true })
 	busy := slices.ContainsFunc(s.Mounts(), func(m double.Mount) bool { return m.Volume == c.Volume && slices.Contains(s.Busy(), m.Path) })
 	return !runs || busy || c.Kept || v.lost[c.Volume.String()]
 }
+
+// hasServed reports whether a process of a storage plugin that mounts volumes has run for some time, and
+// matches.
+func hasServed(n *machine.Node, now time.Time, id cluster.PluginID, matches func(scripted.Process) bool) bool {
+	return lives(n, func(p scripted.Process) bool {
+		config := n.Volumes().Plugin(p.Task)
+		return config != nil && p.Kind == scripted.TaskProcess && config.ID == id && config.Type.Node() && now.Sub(p.StartedAt) > time.Minute && matches(p)
+	})
+}
+
+// isUnsignalled reports whether a process was not requested to stop.
+func isUnsignalled(p scripted.Process) bool { return len(p.Signals) == 0 }
 
 // leaves reports whether for some minutes only volumes of an allocation have been left on the node.
 func (v *porter) leaves(n *machine.Node, a *alloc) bool {
