@@ -26,7 +26,7 @@ func TestUnreadable_eachField(t *testing.T) {
 		"ID": "it names the row", "Namespace": "it never changes", "Name": "it never changes", "NodeID": "it never changes",
 		"NodeName": "it never changes", "JobID": "it never changes", "TaskGroup": "it never changes", "Resources": "it never changes",
 		"Job": "what runs", "Devices": "what runs has them", "Ports": "what runs has them", "Cores": "what runs has them",
-		"EvalID": "for operators", "PreviousAllocation": "it never changes", "NextAllocation": "for the servers", "DeploymentID": "for the servers",
+		"EvalID": "for operators", "PreviousAllocation": "it never changes", "NextAllocation": "for the servers", "Standby": "for the servers", "DeploymentID": "for the servers",
 		"StoppedAt": "for the servers", "AwaySince": "for the servers", "EndedAt": "for the servers", "StartTook": "for the servers",
 		"CreateTime": "it never changes", "ModifyTime": "for operators", "CreateIndex": "it never changes", "ModifyIndex": "for operators",
 		"ClientDescription": "by the client's reports", "TaskStates": "by the client's reports", "VolumeHolds": "by the client's reports",

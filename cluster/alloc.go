@@ -80,6 +80,10 @@ type Allocation struct {
 	PreviousAllocation AllocID
 	// NextAllocation is the replacement, or empty.
 	NextAllocation AllocID
+	// Standby means that the allocation was placed beside the one that it replaces, and that one still has their
+	// slot in the group. A standby allocation counts for no budget. The entry in which the original leaves or
+	// ends clears the field: see [Original].
+	Standby bool `codec:",omitempty"`
 
 	DeploymentID DeploymentID
 	// DeploymentStatus is the verdict on the allocation's health, or nil.
@@ -207,14 +211,14 @@ func (a *Allocation) Healthy(node *Node) bool { return a.HealthyIfReachable() &&
 // its node is reachable. A nil allocation does not.
 func (a *Allocation) HealthyIfReachable() bool {
 	return a != nil && a.DesiredStatus == DesiredRun && a.ClientStatus == ClientRunning && a.JudgedHealthy() &&
-		!a.Marked() && !a.Canary()
+		!a.Marked() && !a.Canary() && !a.Standby
 }
 
 // Stable reports whether the allocation stays as it is while its node does not drain: it has not
 // ended, it is not leaving and not marked, and it has a health verdict or needs none: drains read the
 // health of services only.
 func (a *Allocation) Stable() bool {
-	return !a.ClientTerminal() && !a.Leaving() && a.DesiredTransition.Class == MarkNone &&
+	return !a.ClientTerminal() && !a.Leaving() && a.DesiredTransition.Class == MarkNone && a.DesiredTransition.Surge == "" &&
 		(a.HasVerdict() || a.JobType() != JobService)
 }
 
@@ -247,9 +251,9 @@ type Progress uint8
 
 // The values of [Progress].
 const (
-	// ProgressHoldsSlot: the allocation changes, and the change counts against the group's limit of
-	// marks of the classes free and canary. The allocation has a mark of such a class, or it
-	// replaces another and has no verdict yet.
+	// ProgressHoldsSlot: the allocation changes, and the change counts against a limit of the group: that of
+	// marks of the classes free and canary, or max_surge. The allocation has a mark of such a class, or a drain has
+	// requested its replacement, or it replaces another and has no verdict yet.
 	ProgressHoldsSlot Progress = iota
 	// ProgressChanging: the allocation changes in another way.
 	ProgressChanging
@@ -261,7 +265,7 @@ const (
 func (a *Allocation) Progress() Progress {
 	class := a.DesiredTransition.Class
 	switch {
-	case class == MarkFree || class == MarkCanary, a.PreviousAllocation != "" && a.JobType() == JobService && !a.HasVerdict():
+	case class == MarkFree || class == MarkCanary, a.DesiredTransition.Surge != "" && !a.Terminal(), a.PreviousAllocation != "" && a.JobType() == JobService && !a.HasVerdict():
 		return ProgressHoldsSlot
 	case !a.Stable():
 		return ProgressChanging
@@ -336,6 +340,9 @@ func (a *Allocation) NeededVersion() Version {
 	}
 	if a.StartTook != 0 {
 		needed = max(needed, VersionOfLearnedTimes)
+	}
+	if a.Standby || a.DesiredTransition.Surge != "" || !a.DesiredTransition.SurgeAt.IsZero() {
+		needed = max(needed, VersionOfSurge)
 	}
 	return needed
 }
@@ -461,4 +468,9 @@ type DesiredTransition struct {
 	Class MarkClass
 	// MarkedAt is the proposer's time of the drain's mark, or zero.
 	MarkedAt time.Time
+
+	// Surge is the drain that has requested a replacement before it marks the allocation, or empty. SurgeAt is the
+	// proposer's time of the request. A mark keeps both.
+	Surge   DrainID   `codec:",omitempty"`
+	SurgeAt time.Time `codec:",omitempty"`
 }

@@ -14,7 +14,13 @@ type DrainSpec struct {
 	// plugin on the node, and the node plugins that serve their volumes. It
 	// covers neither sysbatch jobs nor other plugins.
 	IgnoreSystemJobs bool
+	// MaxSurge is max_surge for all groups that the drain moves and that have a lower one: see
+	// [MigrateStrategy.MaxSurge]. It has no effect on a group for which [StopsFirst] has a reason.
+	MaxSurge int `codec:",omitempty"`
 }
+
+// Validate returns why the spec is wrong, or nil.
+func (s DrainSpec) Validate() error { return checkMaxSurge(s.MaxSurge) }
 
 // DrainStrategy is a [DrainSpec] with the times that its request fixed.
 type DrainStrategy struct {

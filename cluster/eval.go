@@ -151,4 +151,6 @@ const (
 	// DescOriginalReturned: the node of the allocation that it replaced is back.
 	DescOriginalReturned = "alloc not needed since the original has returned"
 	DescPurged           = "alloc not needed as its job was purged"
+	// DescOriginalStays: no drain moves the allocation beside which it was placed.
+	DescOriginalStays = "alloc not needed since the allocation that it replaces stays"
 )

@@ -157,7 +157,7 @@ func (g *TaskGroup) validate(t JobType) error {
 		if t != JobService {
 			errs = append(errs, fmt.Errorf("Job type %q does not allow migrate block", t))
 		}
-		errs = append(errs, g.Migrate.Validate())
+		errs = append(errs, g.Migrate.Validate(), validateSurge(g))
 	}
 	errs = append(errs, g.Update.Validate(), g.Reschedule.Validate(t), g.RestartPolicy.validate(), checkConstraints(g.Constraints), checkMap("Meta", g.Meta), g.checkDevices(), g.validatePorts(), g.validateServices(t))
 	errs = append(errs, g.validateTasks()...)

@@ -317,7 +317,7 @@ func RunsLike(was, is *Job, group string) bool {
 	case was == is || a == b:
 		return true
 	}
-	return maps.Equal(was.Meta, is.Meta) && maps.Equal(a.Meta, b.Meta) && a.EphemeralDisk == b.EphemeralDisk && a.ShutdownDelay == b.ShutdownDelay && a.MaxRunDuration == b.MaxRunDuration &&
+	return sameTaskMeta(was.Meta, is.Meta) && sameTaskMeta(a.Meta, b.Meta) && a.EphemeralDisk == b.EphemeralDisk && a.ShutdownDelay == b.ShutdownDelay && a.MaxRunDuration == b.MaxRunDuration &&
 		a.Disconnect.StopOnClientAfter == b.Disconnect.StopOnClientAfter && slices.Equal(a.Ports, b.Ports) && slices.EqualFunc(a.Volumes, b.Volumes, VolumeRequest.equal) &&
 		slices.EqualFunc(a.Tasks, b.Tasks, func(x, y *Task) bool {
 			return x.unplaced().Equal(y.unplaced()) && a.RestartPolicyOf(x, was.Type) == b.RestartPolicyOf(y, is.Type)
@@ -351,4 +351,33 @@ func (j *Job) KeepsApart(group string, other *Allocation) bool {
 	}
 	g := j.Group(group)
 	return g != nil && g.DistinctHosts && other.JobKey() == j.Key() && other.TaskGroup == group
+}
+
+// maxReasons is about how many reasons a refusal names.
+const maxReasons = 10
+
+// errTooManyReasons stands for the reasons that were left out.
+var errTooManyReasons = errors.New("and more is wrong")
+
+func isNoError(err error) bool { return err == nil }
+
+// withPlace puts the place before each reason of an error. Joined errors are a line each, and each line needs the place.
+func withPlace(place string, err error) error {
+	joined, is := err.(interface{ Unwrap() []error })
+	if !is {
+		return fmt.Errorf("%s: %w", place, err)
+	}
+	var errs []error
+	for _, reason := range joined.Unwrap() {
+		errs = append(errs, withPlace(place, reason))
+	}
+	return errors.Join(errs...)
+}
+
+// named is a part of a job in an error: its name, or its index if it has none.
+func named(noun, name string, index int) string {
+	if name == "" {
+		return fmt.Sprintf("%s %d", noun, index)
+	}
+	return fmt.Sprintf("%s %q", noun, name)
 }

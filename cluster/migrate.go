@@ -26,6 +26,10 @@ type MigrateStrategy struct {
 	MinHealthyTime time.Duration
 	// HealthyDeadline is how long a replacement may take to get a health verdict.
 	HealthyDeadline time.Duration
+	// MaxSurge is how many allocations of the group may have a replacement beside them. Above zero, a drain moves
+	// an allocation only when its replacement is healthy, and MaxParallel limits the marks that no plan has
+	// answered. Zero stops an allocation before its replacement starts.
+	MaxSurge int `codec:",omitempty"`
 }
 
 // Defaults of a migrate block.
@@ -69,6 +73,7 @@ func (m *MigrateStrategy) Validate() error {
 	if m.MinHealthyTime > m.HealthyDeadline {
 		errs = append(errs, errors.New("MinHealthyTime must be less than HealthyDeadline"))
 	}
+	errs = append(errs, checkMaxSurge(m.MaxSurge))
 	return errors.Join(errs...)
 }
 
@@ -149,6 +154,10 @@ type Pace struct {
 	// HealthyDeadline is by when an allocation must have a health verdict,
 	// counted from its creation.
 	HealthyDeadline time.Duration
+	// MaxSurge is the group's max_surge. StopsFirst means that no max_surge has an effect on the group: [StopsFirst] has
+	// a reason.
+	MaxSurge   int
+	StopsFirst bool
 }
 
 // PaceOf returns the pace of the job's group, and false if the job or the group does not exist. A
@@ -163,7 +172,10 @@ func PaceOf(j *Job, group string) (Pace, bool) {
 	if m == nil {
 		m = DefaultMigrateStrategy()
 	}
-	p := Pace{Count: g.Count, MaxParallel: m.MaxParallel, HealthyDeadline: m.HealthyDeadline}
+	p := Pace{
+		Count: g.Count, MaxParallel: m.MaxParallel, HealthyDeadline: m.HealthyDeadline,
+		MaxSurge: m.MaxSurge, StopsFirst: StopsFirst(g) != "",
+	}
 	if p.HealthyDeadline == 0 {
 		p.HealthyDeadline = DefaultHealthyDeadline
 	}

@@ -311,6 +311,9 @@ func (j *Job) At(v Version) *Job {
 		if v < VersionOfLimits {
 			g.MaxRunDuration = 0
 		}
+		if v < VersionOfSurge && g.Migrate != nil {
+			g.Migrate.MaxSurge = 0
+		}
 		if v < VersionOfConfirmation {
 			g.Disconnect.NoReplace, g.Disconnect.KeepReplacement = false, false
 		}
@@ -327,6 +330,8 @@ func (g *TaskGroup) neededVersion() Version {
 	switch {
 	case g == nil:
 		return MinVersion
+	case g.Migrate != nil && g.Migrate.MaxSurge != 0:
+		return VersionOfSurge
 	case g.Update != nil, g.DistinctHosts:
 		return VersionOfRollouts
 	case g.RequestsPorts():

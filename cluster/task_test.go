@@ -31,6 +31,8 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 			return cluster.VersionOfConfirmation
 		case "MemoryMaxMB", "Cores", "MaxRunDuration":
 			return cluster.VersionOfLimits
+		case "MaxSurge", "Standby", "Surge", "SurgeAt":
+			return cluster.VersionOfSurge
 		case "EndedAt":
 			return cluster.VersionOfRescheduling
 		case "StartTook":
@@ -59,7 +61,7 @@ func TestNeededVersion_OfEachField(t *testing.T) {
 	check(reflect.ValueOf(alloc), alloc.NeededVersion)
 	report := &cluster.AllocReport{Alloc: "a"}
 	check(reflect.ValueOf(report), report.NeededVersion)
-	must.MapLen(t, 94, tagged)
+	must.MapLen(t, 99, tagged)
 
 	whole := &cluster.Job{TaskGroups: []*cluster.TaskGroup{{Name: "g", Tasks: []*cluster.Task{{Name: "t", KillTimeout: 1}}}}}
 	for _, one := range taggedFields(reflect.ValueOf(whole).Elem(), "Job") {

@@ -32,7 +32,8 @@ import (
 //	   groups, tasks and allocations, and the networks of nodes. When an allocation ended by itself,
 //	   and the policy by which it is replaced. The most memory of a task,
 //	   cores of its own, and how long an allocation may run. How long the allocations of a group take
-//	   to run, to become healthy and to stop. Pauses of drains
+//	   to run, to become healthy and to stop. Pauses of drains. Replacements that are placed before the
+//	   allocation that they replace is marked
 type Version uint64
 
 // The oldest and the newest cluster version that this build understands.
@@ -99,6 +100,10 @@ const VersionOfLearnedTimes Version = 9
 // VersionOfPauses is the first cluster version in which drains can be paused, and in which a cancel can restore the
 // eligibility of a node.
 const VersionOfPauses Version = 9
+
+// VersionOfSurge is the first cluster version in which a drain can request a replacement before it marks an
+// allocation.
+const VersionOfSurge Version = 9
 
 // VersionOfLimits is the first cluster version with memory_max, with cores that a task has for itself,
 // and with max_run_duration.

@@ -63,10 +63,19 @@
 // healthy, leave first and use no room. So do those that were healthy and have been unhealthy for the
 // healthy deadline of their group. Until then they are held, because an outage may end.
 //
+// A group with a max_surge, or each group of a drain with one, replaces before it stops. The drainer
+// requests a replacement. The scheduler places it beside the allocation as a standby, which counts
+// for no budget. The drainer marks the allocation when the standby is healthy, and the standby is an
+// ordinary allocation from the entry of the mark on. Such a mark needs no room. At most max_surge
+// allocations of a group have a requested replacement, and at most max_parallel of them are marked
+// and not stopped by a plan.
+//
 // # Guarantees
 //
 //	G1  budget   A paced mark leaves, in the state in which it is applied, at
-//	             least count − max_parallel healthy allocations in its group. A
+//	             least count − max_parallel healthy allocations in its group. In
+//	             a group with a max_surge the replacement of the allocation is
+//	             healthy, and the mark leaves as many healthy ones as before. A
 //	             mark of another class is applied only if that state still gives
 //	             the allocation this class.
 //	G2  cause    Only allocations on a draining node are marked. Nothing planned
@@ -112,8 +121,9 @@
 //
 // This is the full contract. docs/embedding.md is the tutorial, and examples/scheduler a scheduler
 // that meets it. Package drainertest tests a store (TestStore, and TestVolumes if it has volumes), a
-// state machine (TestFSM) and an applier (TestApplier); the duties that it does not test are marked
-// with a star. Package witness judges a whole scheduler by the log of its drains.
+// state machine (TestFSM), an applier (TestApplier), and a scheduler that replaces before it stops
+// (TestSurge); the duties that it does not test are marked with a star. Package witness judges a whole
+// scheduler by the log of its drains.
 //
 // The FSM checks every entry with [rules.Recheck] or [rules.RecheckCompletions], in the transaction
 // that applies the entry. It applies what they return and nothing else. Without this, G1, G2, G3
@@ -138,7 +148,7 @@
 //	                            node has its key (cluster.Drain.HasKey).
 //	a request cancels a drain   CancelDrain. Write the node, the withdrawn rows
 //	                            and the record. Write an evaluation of each job
-//	                            with a withdrawn mark *.
+//	                            with a withdrawn mark * or request.
 //	a drain ends                EndDrain. Write the node and the record. The
 //	                            node stays ineligible.
 //	a node is deleted           NodeGone. Write the record. Do not change the
@@ -192,6 +202,13 @@
 // Status.Placed show, and cancelled drains still move allocations. The scheduler stops marked
 // allocations whether or not it can place their replacements, and reports missing capacity with a
 // blocked evaluation and its Queued counts. Without this, reasons are wrong. *
+//
+// A scheduler that replaces before it stops has views that implement [rules.SurgeView]. It places one
+// standby allocation beside each one for which cluster.SurgeRequested holds, replaces a standby that
+// ends by a standby, places nothing when the original is marked, and stops the standby when the
+// request is withdrawn. Its FSM writes the rows of lifecycle.EndStandby at each write of an
+// allocation. Without the view max_surge has no effect, which the log shows. Without the rest,
+// drains wait for replacements, or take healthy allocations from a group.
 //
 // The client reports the end of an allocation when its tasks have ended. Without this, a drain
 // does not end before its deadline. It reports a health verdict for every service allocation by

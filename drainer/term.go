@@ -33,8 +33,8 @@ type Term struct {
 	closed      bool
 	// abandoned means that the store was replaced. The term then decides nothing.
 	abandoned bool
-	// stale means that a step must read the state again.
-	stale bool
+	// stale means that a step must read the state again. hasRead means that a step has read it.
+	stale, hasRead bool
 	// stepped is the time of the last step. wakeAt is the time of the next step if nothing
 	// happens before, or zero.
 	stepped, wakeAt time.Time
@@ -130,9 +130,22 @@ func (t *Term) Step(now time.Time) (wakeAt time.Time) {
 		return at
 	}
 	t.stale = false
+	if !t.hasRead {
+		t.hasRead = true
+		t.noteSurge(reading.View)
+	}
 	t.wakeAt = t.plan(reading)
 	_, at = t.outbox.ready(now)
 	return t.next(at)
+}
+
+// noteSurge logs at the begin of a term that max_surge has no effect: each drain would stop first, without
+// a word.
+func (t *Term) noteSurge(v rules.View) {
+	if beside, can := v.(rules.SurgeView); !can || !beside.PlacesBeside() {
+		t.config.Logger.Info("max_surge has no effect: the state does not show that its scheduler places a replacement " +
+			"beside the allocation that it replaces (rules.SurgeView)")
+	}
 }
 
 // next is the time of the next step if nothing happens before. The outbox's time matters only

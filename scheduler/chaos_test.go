@@ -75,7 +75,7 @@ func (w *chaos) anAlloc(match func(*cluster.Allocation) bool) *cluster.Allocatio
 
 // happen is one thing that happens.
 func (w *chaos) happen() {
-	switch rapid.IntRange(0, 14).Draw(w.draw, "what") {
+	switch rapid.IntRange(0, 16).Draw(w.draw, "what") {
 	case 0:
 		w.status(w.aNode(), rapid.SampledFrom([]cluster.NodeStatus{cluster.NodeDown, cluster.NodeDisconnected, cluster.NodeReady, cluster.NodeReady}).Draw(w.draw, "status"))
 	case 1:
@@ -118,6 +118,13 @@ func (w *chaos) happen() {
 		}
 	case 12:
 		w.collect()
+	case 13, 14:
+		unrequested := func(a *cluster.Allocation) bool {
+			return a.JobType() == cluster.JobService && !a.Terminal() && !a.Marked() && a.DesiredTransition.Surge == "" && a.NextAllocation == "" && w.view().Node(a.NodeID).Draining()
+		}
+		if a := w.anAlloc(unrequested); a != nil {
+			request(w.cell, a)
+		}
 	default:
 		w.s.Step(w.now)
 		w.answerAll(fine)
@@ -160,7 +167,7 @@ func (w *chaos) recount() {
 		}
 		node := view.Node(a.NodeID)
 		away := a.ClientStatus == cluster.ClientUnknown && (node.Status == cluster.NodeDisconnected || node.Status == cluster.NodeDown)
-		if live && a.DesiredStatus == cluster.DesiredRun && !away {
+		if live && a.DesiredStatus == cluster.DesiredRun && !away && !a.Standby {
 			run[a.JobKey()]++
 		}
 		if a.JobType() == cluster.JobBatch && a.DesiredStatus == cluster.DesiredRun && a.ClientStatus == cluster.ClientComplete && !view.Job(a.JobKey()).Stopped() {

@@ -37,6 +37,8 @@ type Refusal struct {
 //     now, from [cluster.VersionOfLateMarks] on;
 //   - a stop of a surplus allocation requires that its group has a surplus, of which marked
 //     allocations go first;
+//   - a stop of a standby allocation requires that no drain requests it any more;
+//   - a placement of a standby allocation needs no slot and no name, and requires that a drain still requests it;
 //   - a placement requires a ready and acceptable node with free resources and healthy drivers, a
 //     predecessor that has no other replacement, a free slot and a free name: a stale plan never
 //     gives a group more than its count, nor two of its slots one name;
@@ -154,6 +156,8 @@ func (c *checker) refuseStop(s cluster.PlanStop, why string) {
 // isMoot reports whether the stop has no effect any more.
 func isMoot(s cluster.PlanStop, a *cluster.Allocation) bool {
 	switch {
+	case s.Description == cluster.DescOriginalStays:
+		return !a.Standby
 	case s.Lost:
 		return a.ServerTerminal() && a.ClientTerminal()
 	case s.Unknown:
@@ -174,6 +178,8 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 	case s.Lost && s.Description == cluster.DescLost && markFreesSlot(g, a) && a.ModifyIndex > c.plan.SnapshotIndex &&
 		c.view.ClusterVersion() >= cluster.VersionOfLateMarks:
 		return "it was marked, and must be replaced"
+	case s.Description == cluster.DescOriginalStays:
+		return standbyReason(c, a)
 	case s.Lost && a.ClientTerminal():
 		return fmt.Sprintf("it is %s", a.ClientStatus)
 	case s.Lost && !isDead(node) && (g == nil || !c.isLost(g, a, node)):
@@ -184,6 +190,8 @@ func (c *checker) stayReason(s cluster.PlanStop, a *cluster.Allocation) string {
 		return outdatedReason(c, g, a)
 	case s.Migrate || s.Lost || s.Unknown || g == nil || c.job.Type.EveryNode():
 		return ""
+	case a.Standby && !a.ClientTerminal() && !c.tally.active[a.ID]:
+		return "it stands by"
 	case c.job.Rescheduling(a, c.view.Alloc) != nil:
 		return endedReason(c, s, g, a)
 	case a.ClientTerminal() || a.Canary():
@@ -207,7 +215,7 @@ func endedReason(c *checker, s cluster.PlanStop, g *cluster.TaskGroup, a *cluste
 		return "it has had all replacements that its group permits"
 	case s.Description == cluster.DescRescheduled && standing == delayed:
 		return fmt.Sprintf("its replacement is due at %s", c.job.Rescheduling(a, c.view.Alloc).DueAt.Format(time.RFC3339Nano))
-	case s.Description == cluster.DescRescheduled || a.Canary():
+	case s.Description == cluster.DescRescheduled || a.Canary() || a.Standby && !c.tally.active[a.ID]:
 		return ""
 	case c.holds(a) && c.tally.groups[g.Name] <= g.Count, !c.holds(a) && c.tally.groups[g.Name] < g.Count:
 		return fmt.Sprintf("group %s has no surplus", g.Name)
@@ -220,6 +228,10 @@ func (c *checker) judgePlace(a *cluster.Allocation) {
 	if a == nil {
 		c.refused = append(c.refused, Refusal{Why: "a placement is missing"})
 		return
+	}
+	if a.Standby != standsBy(c, a) {
+		a = a.Copy()
+		a.Standby = false
 	}
 	g := c.group(a)
 	why := c.placeReason(g, a)
@@ -370,6 +382,8 @@ func (c *checker) predecessorReason(a *cluster.Allocation) string {
 		return fmt.Sprintf("its predecessor %s stays", previous.ID)
 	case previous.NextAllocation != "" || c.replaced[previous.ID]:
 		return fmt.Sprintf("its predecessor %s has been replaced", previous.ID)
+	case a.Standby && previous.Standby && !previous.Terminal() && !c.left[previous.ID]:
+		return fmt.Sprintf("its predecessor %s runs", previous.ID)
 	case !a.Canary():
 		return ""
 	case !previous.Canary():

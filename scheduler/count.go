@@ -26,7 +26,9 @@ type slots struct {
 	vacated []*cluster.Allocation
 	// canaries are the canaries to replace, each by a canary.
 	canaries []*cluster.Allocation
-	names    *names
+	// beside are the allocations to replace by a standby: those for which a drain requests one, and standbys.
+	beside []*cluster.Allocation
+	names  *names
 }
 
 // marked is an allocation to stop because it is marked.
@@ -40,15 +42,19 @@ type marked struct {
 func (p *planner) planCount(g *cluster.TaskGroup, allocs []*cluster.Allocation) {
 	s := &slots{names: &names{job: p.job, group: g, used: make(map[string]bool)}}
 	for _, a := range allocs {
-		if a.Canary() {
+		switch {
+		case a.Canary():
 			p.sortCanary(g, s, a)
-		} else {
+		case a.Standby:
+			sortStandby(p, g, s, a)
+		default:
 			p.sortSlot(g, s, a)
 		}
 	}
 	stopBlocked(p, g, s)
 	p.shedSurplus(g, s)
 	s.kept, s.outdated = replaceOutdated(p, g, allocs, s.kept, -s.lacking(g))
+	s.beside = append(s.beside, requesting(p.jobView, s.kept)...)
 	p.fill(g, s)
 }
 
@@ -71,6 +77,10 @@ func (p *planner) sortSlot(g *cluster.TaskGroup, s *slots, a *cluster.Allocation
 	case kept:
 		s.kept = append(s.kept, a)
 	case migrating:
+		if a.DesiredTransition.Surge != "" && a.NextAllocation != "" {
+			p.draft.migrate(a, cluster.DescMigrating, lose) // its replacement has the slot
+			return
+		}
 		s.marked = append(s.marked, marked{a, lose})
 	case away:
 		disconnected := isDisconnected(p.view.Node(a.NodeID))
@@ -169,8 +179,11 @@ func (p *planner) shedSurplus(g *cluster.TaskGroup, s *slots) {
 	}
 	stopped := map[cluster.AllocID]bool{}
 	stop := func(a *cluster.Allocation) {
-		switch {
+		switch standby := standbyOf(p.jobView, a); {
 		case stopped[a.ID]: // two that came back may have one replacement
+		case standby != nil:
+			p.draft.stop(a, cluster.DescNotNeeded)
+			p.draft.stop(standby, cluster.DescNotNeeded)
 		case p.successorRuns(a):
 			p.draft.stop(a, cluster.DescReconnected)
 		default:
@@ -276,7 +289,7 @@ func byDebt(a, b *cluster.Allocation) int {
 
 // placeAll places replacements and then new allocations, as many as fit.
 func (p *planner) placeAll(g *cluster.TaskGroup, all *slots, same map[cluster.NodeID]int, replaced []*cluster.Allocation, fresh int) {
-	wanted := len(all.canaries) + len(replaced) + fresh
+	wanted := len(all.canaries) + len(replaced) + fresh + len(all.beside)
 	if wanted == 0 {
 		return
 	}
@@ -299,6 +312,12 @@ func (p *planner) placeAll(g *cluster.TaskGroup, all *slots, same map[cluster.No
 			placed++
 		} else if ownVolumes(g) {
 			all.names.use(name) // no other allocation of this plan can have its volumes either
+		}
+	}
+	for _, previous := range all.beside {
+		if s := choose(placer, g, previous.Name, previous); s.node != nil {
+			p.draft.placeBeside(g, previous, s)
+			placed++
 		}
 	}
 	for ; fresh > 0 && p.draft.most > 0; fresh-- {

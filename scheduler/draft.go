@@ -111,6 +111,13 @@ func (d *draft) place(g *cluster.TaskGroup, name string, previous *cluster.Alloc
 	}
 }
 
+// placeBeside adds a standby allocation at the spot: the replacement of an allocation that keeps its slot, or of a
+// standby.
+func (d *draft) placeBeside(g *cluster.TaskGroup, previous *cluster.Allocation, at spot) {
+	d.place(g, previous.Name, previous, at)
+	d.plan.Places[len(d.plan.Places)-1].Standby = true
+}
+
 // queue counts placements that fit nowhere.
 func (d *draft) queue(g *cluster.TaskGroup, n int) {
 	if n <= 0 {

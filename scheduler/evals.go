@@ -100,7 +100,7 @@ func isReconciled(v View, a *cluster.Allocation, s cluster.ClientStatus) bool {
 		return (hasEnded(s) || v.ClusterVersion() < cluster.VersionOfConfirmingReports) && IsHeld(v, a)
 	case a.ClientStatus == cluster.ClientUnknown:
 		return true
-	case s != cluster.ClientRunning || a.ClientStatus != cluster.ClientPending || a.PreviousAllocation == "":
+	case s != cluster.ClientRunning || a.ClientStatus != cluster.ClientPending || a.PreviousAllocation == "" || a.Standby:
 		return false
 	}
 	return jobView{view: v}.isReplacementOfLive(a)

@@ -19,7 +19,7 @@ func (p *planner) reconcile(g *cluster.TaskGroup, s *slots, surplus int) (left i
 	}
 	stops := map[cluster.AllocID]string{}
 	for _, original := range s.kept {
-		next := lastSuccessor(p.view, original)
+		next := cluster.LastSuccessor(original, p.view.Alloc)
 		if surplus <= 0 || next == nil || stops[original.ID] != "" || stops[next.ID] != "" || !s.keeps(next.ID) {
 			continue
 		}
@@ -78,20 +78,8 @@ func keepsReplacement(v View, g *cluster.TaskGroup, original *cluster.Allocation
 
 // successorRuns reports whether the last of the allocation's successive replacements runs.
 func (v jobView) successorRuns(a *cluster.Allocation) bool {
-	next := lastSuccessor(v.view, a)
+	next := cluster.LastSuccessor(a, v.view.Alloc)
 	return next != nil && runs(v.view, next)
-}
-
-// lastSuccessor returns the last of the allocation's successive replacements, or nil.
-func lastSuccessor(v View, a *cluster.Allocation) *cluster.Allocation {
-	next := v.Alloc(a.NextAllocation)
-	for range cluster.MaxRescheduleAttempts { // bounds a damaged chain that forms a circle
-		if next == nil || next.NextAllocation == "" {
-			break
-		}
-		next = v.Alloc(next.NextAllocation)
-	}
-	return next
 }
 
 // runs reports whether the allocation runs on a node that the servers reach.

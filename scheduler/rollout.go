@@ -31,9 +31,9 @@ type rollout struct {
 }
 
 // isOutdated reports whether a new version of the job replaces an allocation of the group. A system
-// allocation stays on a node that takes no other one: see [isStranded], too.
+// allocation stays on a node that takes no other one: see [isStranded], too. A drain replaces an allocation with a standby.
 func isOutdated(v jobView, g *cluster.TaskGroup, a *cluster.Allocation) bool {
-	return differs(v, g, a) && (!v.job.Type.EveryNode() || v.view.Node(a.NodeID).Ready())
+	return differs(v, g, a) && !hasStandby(v, a) && (!v.job.Type.EveryNode() || v.view.Node(a.NodeID).Ready())
 }
 
 // differs reports whether an allocation cannot run on as one of the present version. Below the cluster
@@ -60,7 +60,7 @@ func rolloutOf(v jobView, g *cluster.TaskGroup, allocs []*cluster.Allocation, le
 	r.most = g.UpdateOf().MaxParallel
 	current, pending, outdated := 0, 0, 0
 	for _, a := range allocs {
-		if a.Leaving() || a.Canary() || left[a.ID] {
+		if a.Leaving() || a.Canary() || a.Standby || left[a.ID] {
 			continue
 		}
 		healthy := a.Healthy(v.view.Node(a.NodeID))
@@ -107,7 +107,7 @@ func sharesSlot(v jobView, a *cluster.Allocation, left func(cluster.AllocID) boo
 // leavesSlot reports whether an allocation came back, and the plan keeps the allocation that replaces it. A stop of
 // the one that came back leaves the slot to the other one.
 func leavesSlot(v jobView, a *cluster.Allocation, kept []*cluster.Allocation, left func(cluster.AllocID) bool) bool {
-	next := lastSuccessor(v.view, a)
+	next := cluster.LastSuccessor(a, v.view.Alloc)
 	return next != nil && !left(next.ID) && slices.ContainsFunc(kept, func(k *cluster.Allocation) bool { return k.ID == next.ID })
 }
 

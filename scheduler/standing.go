@@ -145,7 +145,10 @@ func (v jobView) isSpent(a *cluster.Allocation) bool {
 
 // holds reports whether the allocation holds one of its group's slots in the state, before
 // any plan.
-func (v jobView) holds(a *cluster.Allocation) bool {
+func (v jobView) holds(a *cluster.Allocation) bool { return !a.Standby && holdsActive(v, a) }
+
+// holdsActive is holds for an allocation that is no standby, or as if it were none.
+func holdsActive(v jobView, a *cluster.Allocation) bool {
 	switch {
 	case a.Canary() || v.group(a) == nil:
 		return false

@@ -19,6 +19,8 @@ type tally struct {
 	// changed counts, by name, the allocations that hold a slot and whose row or node was written
 	// after the plan's snapshot: the plan may have taken their slot for a free one.
 	changed map[string]int
+	// active are the standbys whose original the plan stops: they have its slot.
+	active map[cluster.AllocID]bool
 	// snapshot is the index of the plan's snapshot.
 	snapshot uint64
 }
@@ -31,7 +33,7 @@ type berthKey struct {
 func newTally(v jobView, plan *cluster.Plan) *tally {
 	t := &tally{
 		jobView: v, groups: make(map[string]int), berths: make(map[berthKey]int), marked: make(map[string]int),
-		changed: make(map[string]int), snapshot: plan.SnapshotIndex,
+		changed: make(map[string]int), active: make(map[cluster.AllocID]bool), snapshot: plan.SnapshotIndex,
 	}
 	for a := range v.view.UnconcludedAllocs(plan.Eval.JobKey()) {
 		if !t.holds(a) {
@@ -45,9 +47,9 @@ func newTally(v jobView, plan *cluster.Plan) *tally {
 	return t
 }
 
-// holds is [jobView.holds], and includes sysbatch allocations that have had their only run.
+// holds is [jobView.holds] after the accepted stops, and includes sysbatch allocations that have had their only run.
 func (t *tally) holds(a *cluster.Allocation) bool {
-	return t.jobView.holds(a) || (t.group(a) != nil && t.ranOnce(a))
+	return t.jobView.holds(a) || t.active[a.ID] && holdsActive(t.jobView, a) || (t.group(a) != nil && t.ranOnce(a))
 }
 
 // isChanged reports whether the allocation or its node was written after the plan's snapshot.
@@ -77,6 +79,10 @@ func (t *tally) leave(s cluster.PlanStop, a *cluster.Allocation) {
 	if forGood {
 		return
 	}
+	if standby := lastStandby(t.jobView, a); standby != nil && holdsActive(t.jobView, standby) {
+		t.active[standby.ID] = true
+		return
+	}
 	t.add(a, -1)
 	if t.isChanged(a) {
 		t.changed[a.Name]--
@@ -85,7 +91,7 @@ func (t *tally) leave(s cluster.PlanStop, a *cluster.Allocation) {
 
 // come counts the slot of a placed allocation.
 func (t *tally) come(a *cluster.Allocation) {
-	if !a.Canary() {
+	if !a.Canary() && !a.Standby {
 		t.add(a, 1)
 	}
 }
@@ -93,7 +99,7 @@ func (t *tally) come(a *cluster.Allocation) {
 // full returns why there is no slot for the allocation, or the empty string.
 func (t *tally) full(g *cluster.TaskGroup, a *cluster.Allocation) string {
 	switch {
-	case a.Canary():
+	case a.Canary(), a.Standby:
 		return ""
 	case t.job.Type.EveryNode() && t.berths[berthKey{g.Name, a.NodeID}] > 0:
 		return fmt.Sprintf("node %s has one of group %s", a.NodeID, g.Name)

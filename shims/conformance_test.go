@@ -1,7 +1,9 @@
 package shims_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/drainertest"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
+	"github.com/seed-f9cf0b39/nodedrain/scheduler"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
@@ -59,7 +62,11 @@ func (c conformingFSM) Commit(index uint64, rows drainertest.Rows) error {
 		if dropped, err := txn.ApplyPlan(plan); err != nil || len(dropped) > 0 {
 			return fmt.Errorf("placing %v: %w", dropped, err)
 		}
-		txn.UpdateAllocsFromClient([]cluster.AllocReport{{Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, At: a.ModifyTime}}, a.ModifyTime)
+		report := cluster.AllocReport{Alloc: a.ID, Node: a.NodeID, ClientStatus: a.ClientStatus, At: a.ModifyTime}
+		if a.HasVerdict() {
+			report.Healthy, report.HealthyAt = a.DeploymentStatus.Healthy, a.ModifyTime
+		}
+		txn.UpdateAllocsFromClient([]cluster.AllocReport{report}, a.ModifyTime)
 	}
 	if err := txn.UpsertEvals(rows.Evals); err != nil {
 		return err
@@ -96,6 +103,50 @@ func (c conformingFSM) apply(index uint64, m shims.Message) (shims.Response, err
 		return nil, refused.Err
 	}
 	return response, err
+}
+
+// The reference scheduler over this state machine passes the conformance test of replacements that stand by.
+func TestFSM_conformanceOfSurge(t *testing.T) {
+	t.Parallel()
+	must.NoError(t, drainertest.TestSurge(func() drainertest.SurgeCluster {
+		c := &conformingScheduler{conformingFSM: conformingFSM{shims.NewFSM(shims.FSMConfig{})}}
+		txn := c.fsm.Store().Begin(1)
+		txn.RaiseClusterVersion(cluster.VersionOfSurge)
+		txn.Commit()
+		return c
+	}))
+}
+
+// conformingScheduler is the reference scheduler, whose plans the state machine checks.
+type conformingScheduler struct {
+	conformingFSM
+	ids int
+}
+
+func (c *conformingScheduler) Schedule(at time.Time) error {
+	id := func() string {
+		c.ids++
+		return fmt.Sprintf("id-%d", c.ids)
+	}
+	ids := scheduler.IDs{
+		Alloc: func() cluster.AllocID { return cluster.AllocID(id()) }, Eval: func() cluster.EvalID { return cluster.EvalID(id()) },
+	}
+	for range 100 {
+		view := c.fsm.Store().Snapshot().WorkView()
+		pending := slices.Collect(view.PendingEvals())
+		if len(pending) == 0 {
+			return nil
+		}
+		plan := scheduler.Schedule(view, pending[0], at, ids)
+		response, err := c.apply(view.Index()+1, &shims.ApplyPlan{Plan: *plan})
+		if err != nil {
+			return err
+		}
+		if applied, _ := response.(shims.PlanApplied); len(applied.Refused) > 0 {
+			return fmt.Errorf("the plan of evaluation %s has refused items: %v", pending[0].ID, applied.Refused)
+		}
+	}
+	return errors.New("the evaluations do not end")
 }
 
 // This applier passes the conformance test of the drainer's appliers.

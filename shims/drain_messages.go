@@ -2,6 +2,7 @@ package shims
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
@@ -17,6 +18,13 @@ type AllocUpdateDesiredTransition struct {
 func (*AllocUpdateDesiredTransition) Type() MessageType     { return AllocUpdateDesiredTransitionType }
 func (*AllocUpdateDesiredTransition) responds(MarksApplied) {}
 func (m *AllocUpdateDesiredTransition) check() error        { return checkEvals(m.Evals) }
+
+func (m *AllocUpdateDesiredTransition) needs() cluster.Version {
+	if slices.ContainsFunc(m.Marks.Marks, func(m rules.Mark) bool { return m.Surge }) {
+		return cluster.VersionOfSurge
+	}
+	return cluster.MinVersion
+}
 
 func (m *AllocUpdateDesiredTransition) apply(txn *statestore.Txn) Response {
 	accepted, evals, refused := rules.Recheck(txn.State().DrainView(), &m.Marks)

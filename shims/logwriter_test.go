@@ -75,7 +75,7 @@ func (w *logWriter) next(s *statestore.Snapshot) shims.Message {
 	if w.older == nil || w.chance(10) {
 		w.older = s
 	}
-	switch w.random.IntN(17) {
+	switch w.random.IntN(18) {
 	case 0:
 		return w.register()
 	case 1:
@@ -92,8 +92,17 @@ func (w *logWriter) next(s *statestore.Snapshot) shims.Message {
 		return &shims.EvalUpdate{Evals: w.evals()}
 	case 12:
 		return w.completions(s)
+	case 13:
+		if w.surges() && w.chance(40) {
+			return &shims.PauseDrains{DrainPauseUpdate: cluster.DrainPauseUpdate{Node: pick(w, "", "", w.nodeID()), Pause: w.chance(20), At: w.now, By: w.id("by")}}
+		}
 	}
 	return w.marks(s)
+}
+
+// surges reports whether the cluster version has pauses, and replacements beside the allocations that they replace.
+func (w *logWriter) surges() bool {
+	return w.older.ClusterVersion() >= max(cluster.VersionOfSurge, cluster.VersionOfPauses)
 }
 
 func (w *logWriter) register() shims.Message {
@@ -130,6 +139,9 @@ func (w *logWriter) drain(s *statestore.Snapshot) shims.Message {
 	}
 	if w.chance(60) {
 		m.Spec = &cluster.DrainSpec{Deadline: pick(w, 0, -1, time.Second, time.Minute, time.Hour), IgnoreSystemJobs: w.chance(30)}
+		if w.surges() && w.chance(30) {
+			m.Spec.MaxSurge = w.random.IntN(3)
+		}
 	}
 	return m
 }
@@ -147,6 +159,9 @@ func (w *logWriter) job() shims.Message {
 		if job.Type == cluster.JobService && w.chance(70) {
 			group.Migrate = cluster.DefaultMigrateStrategy()
 			group.Migrate.MaxParallel = w.random.IntN(4)
+			if w.surges() && w.chance(50) {
+				group.Migrate.MaxSurge = w.random.IntN(3)
+			}
 		}
 		job.TaskGroups = append(job.TaskGroups, group)
 	}
@@ -223,6 +238,7 @@ func (w *logWriter) marks(s *statestore.Snapshot) shims.Message {
 				continue
 			}
 			mark := rules.Mark{Alloc: a.ID, Group: a.GroupKey(), Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: w.class(s, n, a)}
+			mark.Surge = mark.Class == cluster.MarkPaced && w.surges() && a.DesiredTransition.Surge == "" && w.chance(70)
 			if w.chance(5) {
 				mark.Revision--
 			}

@@ -145,11 +145,25 @@ func returnEvals(txn *statestore.Txn, at time.Time, before *cluster.Node) []*clu
 	return nodeEvals(txn, at, before.ID)
 }
 
+// requested are the allocations on a node for which its drain has requested a replacement.
+func requested(txn *statestore.Txn, n *cluster.Node) (ids []cluster.AllocID) {
+	if !n.Draining() {
+		return nil
+	}
+	for a := range txn.State().WorkView().LiveAllocsByNode(n.ID) {
+		if cluster.SurgeRequested(a, n) {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
 // NodeUpdateDrain starts, updates or cancels the drain of one node.
 type NodeUpdateDrain struct {
 	cluster.DrainUpdate
 	// Evals are evaluations to write, or nil. They are dropped if the request changes
-	// nothing. If the node becomes eligible, the FSM adds the other required ones.
+	// nothing. The FSM adds the other required ones, if the node becomes eligible or if a cancel withdraws requests
+	// for replacements.
 	Evals []*cluster.Evaluation
 }
 
@@ -159,6 +173,8 @@ func (*NodeUpdateDrain) responds(DrainRequestApplied) {}
 // needs is the version of the fields of the request.
 func (m *NodeUpdateDrain) needs() cluster.Version {
 	switch {
+	case m.Spec != nil && m.Spec.MaxSurge != 0:
+		return cluster.VersionOfSurge
 	case m.Undo:
 		return cluster.VersionOfPauses
 	case m.Plan != nil:
@@ -176,6 +192,10 @@ func (m *NodeUpdateDrain) check() error {
 
 func (m *NodeUpdateDrain) apply(txn *statestore.Txn) Response {
 	before := txn.State().Node(m.Node)
+	var withdrawn []cluster.AllocID
+	if m.Spec == nil {
+		withdrawn = requested(txn, before)
+	}
 	updated, err := txn.UpdateNodeDrain(m.DrainUpdate)
 	switch {
 	case err != nil:
@@ -183,7 +203,11 @@ func (m *NodeUpdateDrain) apply(txn *statestore.Txn) Response {
 	case updated.Repeated:
 		return DrainRequestApplied{DrainResult: updated}
 	}
-	evals, err := evaluate(txn, m.Evals, returnEvals(txn, m.At, before))
+	required := returnEvals(txn, m.At, before)
+	for _, id := range withdrawn { // the scheduler stops their replacements
+		required = append(required, scheduler.AllocEval(txn.State().WorkView(), id, cluster.TriggerNodeDrain, m.At, "")...)
+	}
+	evals, err := evaluate(txn, m.Evals, required)
 	if err != nil {
 		return Refused{Err: err}
 	}

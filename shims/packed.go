@@ -93,6 +93,8 @@ type packedDrain struct {
 type packedRun struct {
 	Group cluster.GroupKey
 	Marks []packedMark
+	// Surge holds the positions in Marks, counted from zero, of the requests for replacements.
+	Surge []int `codec:",omitempty"`
 }
 
 // packedMark holds the fields of one mark.
@@ -120,6 +122,9 @@ func packMarks(m *AllocUpdateDesiredTransition) *packedMarks {
 			p.Runs = append(p.Runs, packedRun{Group: mark.Group})
 		}
 		run := &p.Runs[len(p.Runs)-1]
+		if mark.Surge {
+			run.Surge = append(run.Surge, len(run.Marks))
+		}
 		run.Marks = append(run.Marks, packedMark{Alloc: mark.Alloc, Drain: number, Class: mark.Class})
 	}
 	return p
@@ -129,14 +134,14 @@ func (p *packedMarks) unpackInto(m Message) error {
 	marks := &m.(*AllocUpdateDesiredTransition).Marks
 	*marks = rules.Marks{At: p.At, Policy: p.Policy, Reevaluate: p.Reevaluate, Evals: p.Evals}
 	for _, run := range p.Runs {
-		for _, mark := range run.Marks {
+		for i, mark := range run.Marks {
 			if mark.Drain < 0 || mark.Drain >= len(p.Drains) {
 				return fmt.Errorf("drain %d of %d", mark.Drain, len(p.Drains))
 			}
 			drain := p.Drains[mark.Drain]
 			marks.Marks = append(marks.Marks, rules.Mark{
 				Alloc: mark.Alloc, Group: run.Group, Class: mark.Class,
-				Node: drain.Node, Drain: drain.Drain, Revision: drain.Revision,
+				Node: drain.Node, Drain: drain.Drain, Revision: drain.Revision, Surge: slices.Contains(run.Surge, i),
 			})
 		}
 	}

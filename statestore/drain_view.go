@@ -14,6 +14,7 @@ var (
 	_ rules.View       = DrainView{}
 	_ rules.VolumeView = DrainView{}
 	_ rules.PauseView  = DrainView{}
+	_ rules.SurgeView  = DrainView{}
 )
 
 // DrainingNodes yields the nodes that drain, by id.
@@ -28,6 +29,9 @@ func (v DrainView) DrainPause() *cluster.DrainPause {
 	}
 	return nil
 }
+
+// PlacesBeside reports whether the cluster version has replacements beside the allocations that they replace.
+func (v DrainView) PlacesBeside() bool { return versionIn(v.tables) >= cluster.VersionOfSurge }
 
 // NodeAllocs yields the node's allocations of the stage that are not client-terminal, by id:
 // those that are leaving, or those that are not.

@@ -46,7 +46,14 @@ func (s *Store) InsertRow(row any) {
 	case *cluster.Job:
 		t.rows.putJob(nil, r)
 	case *cluster.Allocation:
+		standby := *r
 		t.rows.putAlloc(nil, r)
+		if standby.Standby != r.Standby { // it has no original
+			t.rows.insert(TableAllocs, &standby)
+			if t.rows.changing(&standby) {
+				t.rows.insert(tableChanging, standby.Bare())
+			}
+		}
 	case *cluster.Evaluation:
 		t.rows.putEval(nil, r)
 	case *cluster.Volume:

@@ -83,6 +83,9 @@ func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 		w.noteAway(c)
 		return
 	}
+	if a.Standby && s.Description == cluster.DescOriginalStays {
+		w.unlink(a)
+	}
 	lost := s.Lost && !a.ClientTerminal()
 	if a.ServerTerminal() && !lost {
 		return
@@ -95,6 +98,21 @@ func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 	if lost {
 		c.ClientStatus = cluster.ClientLost
 		w.noteAway(c)
+	}
+}
+
+// unlink removes the link between a standby and the allocation beside which it was placed, which stays. Another drain may
+// request a replacement again, and nothing needs the standby and those before it any more.
+func (w *planWriter) unlink(standby *cluster.Allocation) {
+	original := cluster.Original(standby, w.edits.row)
+	if original == nil {
+		return
+	}
+	next := w.edits.row(original.NextAllocation)
+	w.edits.edit(original, w.at).NextAllocation = ""
+	for next != nil && next.Standby {
+		w.edits.edit(next, next.ModifyTime).Standby = false
+		next = w.edits.row(next.NextAllocation)
 	}
 }
 

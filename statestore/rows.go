@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/drainer/lifecycle"
 )
 
 // rowWrites writes the rows of one transaction.
@@ -29,6 +30,13 @@ func (t *rowWrites) putNode(before, after *cluster.Node) {
 }
 
 func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
+	if before != nil && before.Standby {
+		before = t.state().Alloc(before.ID) // the end of its original may have changed it in this transaction
+	}
+	if after != nil && after.Standby && cluster.Original(after, t.state().Alloc) == nil {
+		after.Standby = false
+	}
+	defer t.endStandby(before, after)
 	t.accountUsage(before, after)
 	t.accountMark(before, after)
 	if live(before) && !live(after) {
@@ -43,6 +51,13 @@ func (t *rowWrites) putAlloc(before, after *cluster.Allocation) {
 	}
 	put(t, TableAllocs, before, after)
 	claimEdits{t}.release(before, after)
+}
+
+// endStandby ends the standby of the allocations that replace one that leaves or ends with the write.
+func (t *rowWrites) endStandby(before, after *cluster.Allocation) {
+	for _, active := range lifecycle.EndStandby(before, after, t.state().Alloc, t.written.index) {
+		t.putAlloc(t.state().Alloc(active.ID), active)
+	}
 }
 
 func (t *rowWrites) putJob(before, after *cluster.Job) {

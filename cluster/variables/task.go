@@ -43,7 +43,7 @@ func OfTask(j *cluster.Job, g *cluster.TaskGroup, t *cluster.Task, name string) 
 }
 
 func hasMeta(meta map[string]string, name string) bool {
-	for key := range meta { //lint:order the result is the same in each order
+	for key := range cluster.TaskMeta(meta) { //lint:order the result is the same in each order
 		if key = cluster.VariableName(key); name == key || name == strings.ToUpper(key) {
 			return true
 		}

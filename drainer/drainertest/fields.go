@@ -32,7 +32,7 @@ func rowTypes() []reflect.Type {
 		reflect.TypeFor[cluster.EphemeralDisk](), reflect.TypeFor[cluster.Task](), reflect.TypeFor[cluster.Lifecycle](),
 		reflect.TypeFor[cluster.Allocation](), reflect.TypeFor[cluster.DesiredTransition](), reflect.TypeFor[cluster.DeploymentStatus](),
 		reflect.TypeFor[cluster.Evaluation](), reflect.TypeFor[cluster.VolumeHolds](), reflect.TypeFor[cluster.VolumeHold](), reflect.TypeFor[cluster.DataMove](),
-		reflect.TypeFor[cluster.UnlistedAllocs](),
+		reflect.TypeFor[cluster.UnlistedAllocs](), reflect.TypeFor[cluster.VolumeRequest](), reflect.TypeFor[cluster.VolumeCapability](),
 	}
 }
 
@@ -49,7 +49,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.DrainStrategy]():
 		return []string{"DrainSpec", "ForceDeadline", "StartedAt"}
 	case reflect.TypeFor[cluster.DrainSpec]():
-		return []string{"Deadline", "IgnoreSystemJobs"}
+		return []string{"Deadline", "IgnoreSystemJobs", "MaxSurge"}
 	case reflect.TypeFor[cluster.DrainPause]():
 		return []string{"At", "By"}
 	case reflect.TypeFor[cluster.Job]():
@@ -57,20 +57,24 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.TaskGroup]():
 		return []string{"Name", "Count", "Migrate", "Reschedule", "EphemeralDisk", "ShutdownDelay", "Tasks", "Volumes"}
 	case reflect.TypeFor[cluster.MigrateStrategy]():
-		return []string{"MaxParallel", "HealthyDeadline"}
+		return []string{"MaxParallel", "MaxSurge", "HealthyDeadline"}
 	case reflect.TypeFor[cluster.ReschedulePolicy]():
 		return []string{"Attempts", "Interval", "Delay", "DelayFunction", "MaxDelay", "Unlimited"}
 	case reflect.TypeFor[cluster.EphemeralDisk]():
 		return []string{"Migrate"}
 	case reflect.TypeFor[cluster.Task]():
 		return []string{"KillTimeout", "ShutdownDelay", "StoragePlugin", "Leader", "Lifecycle"}
+	case reflect.TypeFor[cluster.VolumeRequest]():
+		return []string{"Name", "ReadOnly", "PerAlloc", "Capability"}
+	case reflect.TypeFor[cluster.VolumeCapability]():
+		return []string{"Access"}
 	case reflect.TypeFor[cluster.Lifecycle]():
 		return []string{"Hook", "Sidecar"}
 	case reflect.TypeFor[cluster.Allocation]():
 		return []string{
 			"ID", "Namespace", "NodeID", "JobID", "TaskGroup", "DesiredStatus", "DesiredTransition", "StoppedAt", "ClientStatus",
 			"PreviousAllocation", "NextAllocation", "DeploymentStatus", "CreateTime", "CreateIndex", "ModifyTime", "ConfirmedAt", "EndedAt", "Job",
-			"VolumeHolds", "DataIn", "DataOut",
+			"VolumeHolds", "DataIn", "DataOut", "Standby",
 		}
 	case reflect.TypeFor[cluster.DataMove]():
 		return []string{"State", "Why", "Bytes", "EndedAt"}
@@ -79,7 +83,7 @@ func decisionFieldsOf(t reflect.Type) []string {
 	case reflect.TypeFor[cluster.VolumeHold]():
 		return []string{"Namespace", "Volume", "Alloc", "Path", "Reason", "Since"}
 	case reflect.TypeFor[cluster.DesiredTransition]():
-		return []string{"Migrate", "MigrateDisablePlacement", "ForceReschedule", "Drain", "Class", "MarkedAt"}
+		return []string{"Migrate", "MigrateDisablePlacement", "ForceReschedule", "Drain", "Class", "MarkedAt", "Surge", "SurgeAt"}
 	case reflect.TypeFor[cluster.DeploymentStatus]():
 		return []string{"Healthy", "UnhealthySince", "Canary"}
 	case reflect.TypeFor[cluster.Evaluation]():

@@ -97,6 +97,7 @@ func (g *generator) drain(id cluster.NodeID, r cluster.Revision) *cluster.Drain 
 	d.Strategy.StartedAt = g.time()
 	d.Strategy.Deadline = pick(g.random, []time.Duration{-1, 0, time.Hour})
 	d.Strategy.IgnoreSystemJobs = g.oneIn(2)
+	d.Strategy.MaxSurge = d.Strategy.StartedAt.Nanosecond() / 1000 % 3 // from what is drawn, as in verdict
 	if d.Strategy.Deadline > 0 {
 		d.Strategy.ForceDeadline = g.time()
 	}
@@ -143,7 +144,7 @@ func (g *generator) group(name string) *cluster.TaskGroup {
 	group := &cluster.TaskGroup{Name: name, Count: g.random.IntN(4), ShutdownDelay: g.duration()}
 	group.EphemeralDisk.Migrate = g.oneIn(2)
 	if group.Count%2 == 1 {
-		group.Volumes = []cluster.VolumeRequest{{Name: "data", Source: "data"}}
+		group.Volumes = []cluster.VolumeRequest{volume(group)}
 	}
 	if group.Count > 1 { // from what is drawn, as in verdict
 		group.Reschedule = &cluster.ReschedulePolicy{
@@ -152,6 +153,7 @@ func (g *generator) group(name string) *cluster.TaskGroup {
 	}
 	if !g.oneIn(3) {
 		group.Migrate = &cluster.MigrateStrategy{MaxParallel: g.random.IntN(3), HealthyDeadline: g.duration()}
+		group.Migrate.MaxSurge = int(group.Migrate.HealthyDeadline/time.Millisecond) % 3
 	}
 	for range 1 + g.random.IntN(2) {
 		task := &cluster.Task{KillTimeout: g.duration(), ShutdownDelay: g.duration(), Leader: g.oneIn(4)}
@@ -162,6 +164,16 @@ func (g *generator) group(name string) *cluster.TaskGroup {
 		group.Tasks = append(group.Tasks, task)
 	}
 	return group
+}
+
+// volume is a request of a volume. It is computed from other fields, as the limits of nodes are.
+func volume(group *cluster.TaskGroup) cluster.VolumeRequest {
+	drawn := int(group.ShutdownDelay / time.Millisecond)
+	access := []cluster.AccessMode{cluster.SingleNodeReader, cluster.SingleNodeWriter, cluster.MultiNodeReader, cluster.MultiNodeSingleWriter, cluster.MultiNodeMultiWriter}
+	return cluster.VolumeRequest{
+		Name: "data", Source: "data", ReadOnly: drawn%2 == 0, PerAlloc: drawn/2%2 == 0,
+		Capability: cluster.VolumeCapability{Access: access[drawn/4%len(access)]},
+	}
 }
 
 // time is a time to the microsecond.
@@ -178,6 +190,7 @@ func (g *generator) alloc(m *model, rows *Rows) {
 	if touched(rows.Allocs, func(a *cluster.Allocation) cluster.AllocID { return a.ID }, rows.DeletedAllocs, id) {
 		return
 	}
+	defer endStandbys(m, rows)
 	if m.allocs[id] != nil && g.oneIn(5) {
 		delete(m.allocs, id)
 		rows.DeletedAllocs = append(rows.DeletedAllocs, id)
@@ -195,6 +208,33 @@ func (g *generator) alloc(m *model, rows *Rows) {
 	a.DataIn, a.DataOut = dataMoves(a)
 	m.allocs[id] = a
 	rows.Allocs = append(rows.Allocs, a)
+	// As in dataMoves. A store with a rule for standbys ends one that has no original.
+	drawn := a.ModifyTime.Nanosecond() / 1000
+	if a.DesiredTransition.Surge, a.DesiredTransition.SurgeAt = "", (time.Time{}); drawn/80%4 == 0 {
+		a.DesiredTransition.Surge, a.DesiredTransition.SurgeAt = drainOf(a.NodeID), a.ModifyTime
+	}
+	a.Standby = drawn/40%4 > 0
+	a.Standby = a.Standby && cluster.Original(a, m.Alloc) != nil
+}
+
+// endStandbys ends the standby of allocations whose original has left, has ended or is gone.
+func endStandbys(m *model, rows *Rows) {
+	var active []*cluster.Allocation
+	for _, id := range allocIDs {
+		if a := m.allocs[id]; a != nil && a.Standby && cluster.Original(a, m.Alloc) == nil {
+			active = append(active, a)
+		}
+	}
+	for _, a := range active {
+		if slices.Contains(rows.Allocs, a) {
+			a.Standby = false
+			continue
+		}
+		c := a.Copy()
+		c.Standby = false
+		m.allocs[c.ID] = c
+		rows.Allocs = append(rows.Allocs, c)
+	}
 }
 
 // dataMoves are moves of data in any state, or nil. They are computed from another field, so that the
@@ -325,7 +365,7 @@ func (g *generator) eval(m *model, rows *Rows) {
 
 // next is a copy of the model for another index.
 func (m *model) next(index uint64) *model {
-	c := &model{index: index, nodes: maps.Clone(m.nodes), jobs: maps.Clone(m.jobs), allocs: maps.Clone(m.allocs), evals: maps.Clone(m.evals)}
+	c := &model{index: index, nodes: maps.Clone(m.nodes), jobs: maps.Clone(m.jobs), allocs: maps.Clone(m.allocs), evals: maps.Clone(m.evals), beside: m.beside}
 	if c.nodes == nil {
 		c.nodes, c.jobs = map[cluster.NodeID]*cluster.Node{}, map[cluster.JobKey]*cluster.Job{}
 		c.allocs, c.evals = map[cluster.AllocID]*cluster.Allocation{}, map[cluster.EvalID]*cluster.Evaluation{}

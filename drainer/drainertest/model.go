@@ -20,14 +20,20 @@ type model struct {
 	jobs   map[cluster.JobKey]*cluster.Job
 	allocs map[cluster.AllocID]*cluster.Allocation
 	evals  map[cluster.EvalID]*cluster.Evaluation
+	// beside means that a scheduler places replacements beside the allocations that they replace.
+	beside bool
 }
 
-var _ rules.View = (*model)(nil)
+var (
+	_ rules.View      = (*model)(nil)
+	_ rules.SurgeView = (*model)(nil)
+)
 
 func (m *model) Index() uint64                                { return m.index }
 func (m *model) Node(id cluster.NodeID) *cluster.Node         { return m.nodes[id] }
 func (m *model) Job(key cluster.JobKey) *cluster.Job          { return m.jobs[key] }
 func (m *model) Alloc(id cluster.AllocID) *cluster.Allocation { return m.allocs[id] }
+func (m *model) PlacesBeside() bool                           { return m.beside }
 func (m *model) DrainingNodes() iter.Seq[*cluster.Node] {
 	return chosen(m.nodes, (*cluster.Node).Draining, byID)
 }

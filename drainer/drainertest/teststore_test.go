@@ -63,6 +63,7 @@ func TestTestStore_mistakes(t *testing.T) {
 		{"a view that counts system work", flaws{view: func(v rules.View) rules.View { return counting{v} }}, "Consumers("},
 		{"a view that counts unreachable nodes", flaws{view: func(v rules.View) rules.View { return reaching{v} }}, "Healthy("},
 		{"a view that leaves out stable allocations on draining nodes", flaws{view: func(v rules.View) rules.View { return stableLeftOut{v} }}, "ChangingAllocs("},
+		{"a view that counts standbys", flaws{view: func(v rules.View) rules.View { return besides{v} }}, "Healthy("},
 		{"a view that counts evicted allocations", flaws{view: func(v rules.View) rules.View { return evicted{v, true} }}, "Healthy("},
 		{"a view that leaves out evicted allocations", flaws{view: func(v rules.View) rules.View { return evicted{v, false} }}, "ChangingAllocs("},
 		{"a store in which evicted allocations run", flaws{rows: func(r Rows) Rows { return edited(r, replace(cluster.DesiredEvict, cluster.DesiredRun)) }}, "DesiredStatus"},
@@ -439,6 +440,19 @@ func (v reaching) Healthy(g cluster.GroupKey) int {
 	count := 0
 	for a := range v.GroupAllocs(g) {
 		if a.HealthyIfReachable() {
+			count++
+		}
+	}
+	return count
+}
+
+// besides also counts standbys as healthy.
+type besides struct{ rules.View }
+
+func (v besides) Healthy(g cluster.GroupKey) int {
+	count := 0
+	for a := range v.GroupAllocs(g) {
+		if n := v.Node(a.NodeID); a.Healthy(n) || a.Standby && cluster.TakesOver(a, n) {
 			count++
 		}
 	}

@@ -259,5 +259,8 @@ func strategyText(s *cluster.DrainSpec) string {
 	if s.IgnoreSystemJobs {
 		text += ", system jobs stay"
 	}
+	if s.MaxSurge > 0 {
+		text += fmt.Sprintf(", max_surge %d", s.MaxSurge)
+	}
 	return text
 }

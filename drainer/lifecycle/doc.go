@@ -8,6 +8,7 @@
 //	entry of ends      ──▶ rules.RecheckCompletions ──▶ EndDrain, for each ending
 //	node deleted       ──▶ NodeGone
 //	job purged         ──▶ CountPurged, if it deletes rows of allocations that may run
+//	allocation written ──▶ EndStandby, for each write, if the scheduler replaces before it stops
 //	ends confirmed     ──▶ Confirm · ConfirmByOperator, for each record of the node
 //
 // # Duties of the store

@@ -18,7 +18,8 @@ func CanMark(n *cluster.Node, a *cluster.Allocation, m rules.Mark) bool {
 
 // ApplyMark makes an accepted mark at the time of its entry. It sets the allocation's transition
 // and counts the mark in the drain of the node. It changes both rows, which must be copies of those
-// in the state. It changes nothing if [CanMark] returns false.
+// in the state. It changes nothing if [CanMark] returns false. A request for a replacement is no mark: it changes only the
+// allocation.
 //
 // The store writes the marked rows and the evaluations that [rules.Recheck] returned in one
 // transaction.
@@ -27,9 +28,14 @@ func ApplyMark(n *cluster.Node, a *cluster.Allocation, m rules.Mark, at time.Tim
 		return
 	}
 	at = at.UTC()
+	t := &a.DesiredTransition
+	if m.Surge {
+		t.Surge, t.SurgeAt = m.Drain, at
+		written(a, at, index)
+		return
+	}
 	n.Drain.Marked[m.Class]++
 	n.ModifyIndex = index
-	t := &a.DesiredTransition
 	t.Migrate = true
 	t.Drain, t.Class, t.MarkedAt = m.Drain, m.Class, at
 	// Batch work that a deadline stops is not placed again.
@@ -37,13 +43,14 @@ func ApplyMark(n *cluster.Node, a *cluster.Allocation, m rules.Mark, at time.Tim
 	written(a, at, index)
 }
 
-// withdrawn returns the next row of a marked allocation, without the mark of its drain. Other
+// withdrawn returns the next row of an allocation without the mark of its drain and the request for a replacement. Other
 // transitions stay.
 func withdrawn(a *cluster.Allocation, at time.Time, index uint64) *cluster.Allocation {
 	after := a.Copy()
 	t := &after.DesiredTransition
 	t.Migrate, t.MigrateDisablePlacement = false, false
 	t.Drain, t.Class, t.MarkedAt = "", cluster.MarkNone, time.Time{}
+	t.Surge, t.SurgeAt = "", time.Time{}
 	written(after, at, index)
 	return after
 }

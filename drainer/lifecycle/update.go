@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -75,7 +76,7 @@ type Cancelled struct {
 	Node *cluster.Node
 	// Record is the record of the drain, or nil if the node did not drain.
 	Record *cluster.Drain
-	// Withdrawn are the next rows of the allocations whose marks were withdrawn, by id.
+	// Withdrawn are the next rows of the allocations whose marks or requests for a replacement were withdrawn, by id.
 	Withdrawn []*cluster.Allocation
 	// Stopping are, by id, the allocations whose mark could not be withdrawn: the servers already
 	// stop them, and they have not stopped yet.
@@ -85,12 +86,12 @@ type Cancelled struct {
 }
 
 // CancelDrain ends the node's drain on request. It withdraws the drain's marks on allocations that
-// the servers have not stopped. Marks of other writers stay. The view is the state in which the
+// the servers have not stopped, and its requests for replacements. Marks of other writers stay. The view is the state in which the
 // entry is applied. If the node does not drain, CancelDrain changes only the eligibility, if the
 // update requires it.
 //
-// The entry has an evaluation of each job with a withdrawn mark, because a scheduler may have to
-// change its plan.
+// The entry has an evaluation of each job with a withdrawn mark or request, because a scheduler may
+// have to change its plan, and stops the replacements that stand by.
 func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uint64) Cancelled {
 	at := u.At.UTC()
 	c := Cancelled{Node: touch(n, at, index)}
@@ -109,6 +110,8 @@ func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uin
 			c.Withdrawn = append(c.Withdrawn, withdrawn(a, at, index))
 		}
 	}
+	c.Withdrawn = append(c.Withdrawn, requestsOf(v, n, at, index)...)
+	slices.SortFunc(c.Withdrawn, func(a, b *cluster.Allocation) int { return cmp.Compare(a.ID, b.ID) })
 	c.Moved = movedBy(v, n.Drain.ID)
 	c.Record = record(n, cluster.OutcomeCancelled, len(c.Stopping), rules.Unconfirmed(v, n, cluster.OutcomeCancelled), at, index)
 	noteRequest(c.Record, u)
@@ -116,6 +119,19 @@ func CancelDrain(v rules.View, n *cluster.Node, u cluster.DrainUpdate, index uin
 	c.Node.LastDrain = lastDrain(n, cluster.DrainStatusCanceled, at, u.Meta, u.UpdatedBy)
 	appendEvent(c.Node, cluster.EventDrainDisabled, nil, at, index)
 	return c
+}
+
+// requestsOf returns the next rows of the allocations on a draining node with a requested replacement, without the
+// request. The scheduler then stops the replacements.
+func requestsOf(v rules.View, n *cluster.Node, at time.Time, index uint64) (rows []*cluster.Allocation) {
+	for _, s := range cluster.Stages() {
+		for a := range v.NodeAllocs(n.ID, s, false) {
+			if cluster.SurgeRequested(a, n) {
+				rows = append(rows, withdrawn(a, at, index))
+			}
+		}
+	}
+	return rows
 }
 
 // movedBy counts, by job, the marked allocations of a drain that have left its node or are stopping.

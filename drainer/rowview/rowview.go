@@ -29,6 +29,8 @@ type View struct {
 	evals       map[cluster.JobKey][]*cluster.Evaluation
 	// pauseOfAll is the pause of all drains, or nil.
 	pauseOfAll *cluster.DrainPause
+	// beside means that the scheduler places replacements beside the allocations that they replace.
+	beside bool
 }
 
 // place is one of the lists of a node's allocations.
@@ -41,6 +43,7 @@ type place struct {
 var (
 	_ rules.View      = (*View)(nil)
 	_ rules.PauseView = (*View)(nil)
+	_ rules.SurgeView = (*View)(nil)
 )
 
 // New returns the view of a state: all rows as they are after the entry of the index. The rows may
@@ -91,6 +94,14 @@ func (v *View) WithPause(all *cluster.DrainPause) *View {
 	paused := *v
 	paused.pauseOfAll = all
 	return &paused
+}
+
+// WithStandbys returns the view of the same state with a scheduler that places replacements beside the allocations that
+// they replace. Without it max_surge has no effect. The views share everything else.
+func (v *View) WithStandbys() *View {
+	surging := *v
+	surging.beside = true
+	return &surging
 }
 
 func sorted[T any](rows []*T, compare func(a, b *T) int) []*T {
@@ -213,3 +224,6 @@ func (v *View) OpenEvals(key cluster.JobKey) iter.Seq[*cluster.Evaluation] {
 
 // DrainPause is for [rules.PauseView].
 func (v *View) DrainPause() *cluster.DrainPause { return v.pauseOfAll }
+
+// PlacesBeside is for [rules.SurgeView].
+func (v *View) PlacesBeside() bool { return v.beside }

@@ -19,6 +19,15 @@ func TestView(t *testing.T) {
 	must.NoError(t, drainertest.TestStore(func() drainertest.Store { return new(store) }))
 }
 
+// A view states that its scheduler places beside only after WithStandbys, also with a pause.
+func TestView_withStandbys(t *testing.T) {
+	t.Parallel()
+	plain := rowview.New(1, nil, nil, nil, nil)
+	must.False(t, plain.PlacesBeside())
+	must.True(t, plain.WithStandbys().WithPause(&cluster.DrainPause{}).PlacesBeside())
+	must.False(t, plain.PlacesBeside(), must.Sprint("the views are different ones"))
+}
+
 // store passes rows to the view in random order.
 type store struct {
 	rowview.Reader

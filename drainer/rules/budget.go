@@ -23,6 +23,11 @@ type budget struct {
 	// slotDue is the earliest time at which a slot becomes free because a missing verdict
 	// is overdue, or zero.
 	slotDue time.Time
+	// requested are the allocations with a requested replacement that no plan has stopped, with those of admitted
+	// requests, and movedOn counts the marked ones of them. surgeRead means that those of the view were added.
+	requested []cluster.AllocID
+	movedOn   int
+	surgeRead bool
 }
 
 func (g *group) budget() *budget { return &budget{group: g, healthy: -1} }
@@ -98,9 +103,10 @@ func (b *budget) mayProceed() bool {
 }
 
 // admit returns why the allocation cannot be marked under the class, or counts the mark and
-// returns the empty string. could is the ruling on the allocation.
-func (b *budget) admit(could ruling, a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) string {
-	if class == cluster.MarkProceed && could.class == cluster.MarkPaced {
+// returns the empty string. could is the ruling on the allocation. surge means that the mark is only a request for a
+// replacement.
+func (b *budget) admit(could ruling, a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass, surge bool) string {
+	if class == cluster.MarkProceed && could.class == cluster.MarkPaced && !could.surge && !could.replaced {
 		could.class = cluster.MarkProceed
 	}
 	switch {
@@ -108,6 +114,16 @@ func (b *budget) admit(could ruling, a *cluster.Allocation, n *cluster.Node, cla
 		return "the allocation is held: " + could.hold.String()
 	case could.class != class:
 		return "the allocation would be marked " + could.class.String() + ", not " + class.String()
+	case could.surge && !surge:
+		return "the allocation needs a healthy replacement first"
+	case surge && !could.surge:
+		return "the allocation needs no replacement beside it"
+	case could.surge || could.replaced:
+		if why := b.surgeFull(could, a, n); why != "" {
+			return why
+		}
+		b.countSurge(could, a, n)
+		return ""
 	case class == cluster.MarkPaced && b.room() <= 0:
 		return "the group has no room"
 	case class == cluster.MarkProceed && !b.mayProceed():
@@ -122,10 +138,15 @@ func (b *budget) admit(could ruling, a *cluster.Allocation, n *cluster.Node, cla
 	return ""
 }
 
-// countLeaving counts an allocation as marked.
+// countLeaving counts an allocation as marked. Its standbys are none from then on.
 func (b *budget) countLeaving(a *cluster.Allocation, n *cluster.Node) {
 	if a.Healthy(n) {
 		b.released++
+	}
+	for standby := range standbysOf(b.group.planner, a) {
+		if cluster.TakesOver(standby, b.group.planner.Node(standby.NodeID)) {
+			b.released--
+		}
 	}
 	b.marked = true
 }

@@ -28,7 +28,9 @@ const (
 	CulpritStopping
 	// CulpritMarked: it is marked and the scheduler has not stopped it.
 	CulpritMarked
-	// CulpritNotReplaced: it is a canary that has left, and its replacement is not placed.
+	// CulpritAwaitsReplacement: it stays until the replacement beside it is healthy.
+	CulpritAwaitsReplacement
+	// CulpritNotReplaced: it has left, and its replacement is not placed.
 	CulpritNotReplaced
 	// CulpritUnwritten: its mark is planned or in flight.
 	CulpritUnwritten
@@ -45,7 +47,7 @@ const (
 func (s CulpritState) String() string {
 	texts := [CulpritStateCount]string{
 		"cannot report", "is unhealthy", "is overdue with its health verdict", "is judged healthy but does not run", "has no health verdict yet",
-		"is stopping", "is marked and not stopped by the scheduler", "has left without a replacement", "has a mark that is not written", "does not have the data yet", "is still on the node",
+		"is stopping", "is marked and not stopped by the scheduler", "waits for a healthy replacement", "has left without a replacement", "has a mark that is not written", "does not have the data yet", "is still on the node",
 	}
 	if s >= CulpritStateCount {
 		return "is in an unknown state"
@@ -148,7 +150,7 @@ func (g *explained) findSick(e *Explainer) {
 	}
 	missing := g.group.pace.Count
 	for a := range e.view.GroupAllocs(g.group.key) {
-		if a.ClientTerminal() || a.Canary() {
+		if a.ClientTerminal() || a.Canary() || a.Standby {
 			continue
 		}
 		missing--
@@ -177,6 +179,8 @@ func (g *explained) culprit(e *Explainer, a *cluster.Allocation) Culprit {
 		c.State, c.Since = CulpritMarked, orModified(a.DesiredTransition.MarkedAt, a)
 	case g.plans(a.ID):
 		c.State, c.Since = CulpritUnwritten, e.term.Marks[a.ID].Since
+	case cluster.HoldsSurge(a) && a.Healthy(node):
+		c.State, c.Since = CulpritAwaitsReplacement, orModified(a.DesiredTransition.SurgeAt, a)
 	case a.JudgedHealthy():
 		c.State, c.Since = CulpritNotRunning, a.ModifyTime
 	case a.HasVerdict():

@@ -110,6 +110,10 @@ type explained struct {
 	// planned are, by id, the allocations whose marks are in flight or would be planned now. taking
 	// are the planned allocations whose marks take a slot.
 	planned, taking []cluster.AllocID
+	// surging are the planned allocations whose replacement is requested, and inSurge is the first of all that
+	// hold the group's max_surge.
+	surging []cluster.AllocID
+	inSurge *Culprit
 	// moving is the first allocation for which paced marks wait, inSlots the first for which marks that
 	// take a slot wait, and sick the first that should be healthy and is not. missing counts the
 	// allocations that the group lacks. All are zero until a report needs them.
@@ -295,6 +299,10 @@ func (e *Explainer) explainStaying(r *AllocExplanation, a *cluster.Allocation, n
 	}
 	here := latest(a.CreateTime, n.Drain.Strategy.StartedAt)
 	switch could := g.group.judge(a, n); {
+	case (could.surge || could.replaced) && !g.plans(r.Alloc):
+		explainSurgeFull(e, r, g, could, n, here)
+	case could.hold == ReasonWaitingForSurge:
+		explainSurge(e, r, g, a, here)
 	case could.class != cluster.MarkNone:
 		e.explainMovable(r, g, n, could.class, here)
 		r.Detail += e.term.unwritten(r, g, could.class)
@@ -423,7 +431,10 @@ func (e *Explainer) explained(key cluster.GroupKey) *explained {
 	}
 	for _, m := range of.plan(g.census, of.budget(), e.inFlight, nil).Marks {
 		g.planned = append(g.planned, m.Alloc)
-		if takesSlot(m.Class) {
+		switch {
+		case m.Surge:
+			g.surging = append(g.surging, m.Alloc)
+		case takesSlot(m.Class):
 			g.taking = append(g.taking, m.Alloc)
 		}
 	}

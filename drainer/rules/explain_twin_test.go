@@ -124,6 +124,10 @@ func checkNumbers(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 		must.Eq(t, deadline, r.Due)
 	case ReasonWaitingForReplacement:
 		must.SliceContains(t, w.evalsOf(a, "blocked"), r.Eval)
+	case ReasonWaitingForSurge:
+		must.True(t, len(r.Outstanding) > 0 || r.Eval != nil || a.NextAllocation == "")
+		must.True(t, r.Eval == nil || slices.Contains(w.evalsOf(a, "blocked"), r.Eval))
+		must.SliceNotContains(t, r.Outstanding, a.ID)
 	case ReasonWaitingForRoom:
 		must.SliceNotEmpty(t, r.Outstanding, must.Sprintf("%s waits for room, but no allocation is under way", a.ID))
 		must.True(t, slices.IsSorted(r.Outstanding))
@@ -151,7 +155,7 @@ func checkCulprit(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 		case ReasonWaitingForData:
 			taker, _ := w.moves(a)
 			causes[o.ID] = o == taker
-		case ReasonWaitingForRoom:
+		case ReasonWaitingForRoom, ReasonWaitingForSurge:
 			causes[o.ID] = slices.Contains(r.Outstanding, o.ID)
 		case ReasonBelowBudget:
 			causes[o.ID] = sameGroup(a, o) && !hasEnded(o) && !isCanary(o) && !w.isHealthy(o)
@@ -171,9 +175,9 @@ func checkCulprit(t *rapid.T, w *twin, a *cluster.Allocation, r AllocExplanation
 	good, judged := verdict(o)
 	late := !w.now.Before(w.due(o))
 	is := map[CulpritState]bool{
-		CulpritSilent: w.cannotReport(o), CulpritUnhealthy: judged && !good, CulpritOverdue: !judged && late, CulpritNotRunning: judged && good && !isLeaving(o),
+		CulpritSilent: w.cannotReport(o), CulpritUnhealthy: judged && !good, CulpritOverdue: !judged && late, CulpritNotRunning: judged && good && !isLeaving(o), CulpritAwaitsReplacement: w.isHealthy(o) && o.DesiredTransition.Surge != "",
 		CulpritUnjudged: !judged && !late, CulpritStopping: toStop(o), CulpritMarked: o.DesiredTransition.Migrate && !toStop(o),
-		CulpritNotReplaced: hasEnded(o) && o.NextAllocation == "", CulpritUnwritten: !isLeaving(o), CulpritWithoutData: r.Reason == ReasonWaitingForData, CulpritStays: r.Reason == ReasonWaitingForStage,
+		CulpritNotReplaced: hasEnded(o) && o.NextAllocation == "", CulpritUnwritten: !isLeaving(o), CulpritWithoutData: r.Reason == ReasonWaitingForData, CulpritStays: r.Reason == ReasonWaitingForStage || a.Standby && w.isHealthy(o),
 	}
 	must.True(t, is[c.State], must.Sprintf("%s, %s: %s", a.ID, r.Reason, c))
 }

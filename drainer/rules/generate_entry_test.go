@@ -25,7 +25,9 @@ func anyEntry(t *rapid.T, w *fixture.World, now time.Time, p Policy) *Marks {
 		mark := Mark{Alloc: a.ID, Group: a.GroupKey(), Node: a.NodeID, Drain: fixture.DrainID(a.NodeID), Revision: 1}
 		if n := w.Node(a.NodeID); n != nil && n.Drain != nil {
 			mark.Revision = n.Drain.Revision
-			mark.Class, _ = (&twin{rows: rows{w}, now: now, policy: p}).class(a)
+			state := &twin{rows: rows{w}, now: now, policy: p}
+			mark.Class, _ = state.class(a)
+			mark.Surge = mark.Class == cluster.MarkPaced && state.needsReplacement(a) && !state.isRequested(a)
 		}
 		if mark.Class == cluster.MarkPaced && fixture.OneIn(t, 5, "proceed") {
 			mark.Class = cluster.MarkProceed
@@ -67,7 +69,7 @@ func anyEntry(t *rapid.T, w *fixture.World, now time.Time, p Policy) *Marks {
 
 // spoil makes one field wrong.
 func spoil(t *rapid.T, m *Mark) {
-	switch rapid.IntRange(0, 6).Draw(t, "what is wrong") {
+	switch rapid.IntRange(0, 7).Draw(t, "what is wrong") {
 	case 0:
 		m.Alloc = "unknown"
 	case 1:
@@ -81,6 +83,8 @@ func spoil(t *rapid.T, m *Mark) {
 	case 5:
 		m.Revision++
 	case 6:
+		m.Surge = !m.Surge
+	case 7:
 		m.Class = cluster.MarkClass(rapid.Byte().Draw(t, "class"))
 	}
 }

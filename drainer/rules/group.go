@@ -33,6 +33,9 @@ func (s *Planner) group(key cluster.GroupKey) *group {
 type ruling struct {
 	class cluster.MarkClass
 	hold  Reason
+	// surge means that the allocation needs a replacement beside it before the mark, and replaced that it has a
+	// healthy one. Both are only set with [cluster.MarkPaced].
+	surge, replaced bool
 }
 
 // judge returns the ruling on an allocation. The node is the allocation's own and drains.
@@ -62,10 +65,10 @@ func (g *group) judge(a *cluster.Allocation, node *cluster.Node) ruling {
 // judgeHealth judges a service allocation whose turn has come.
 func (g *group) judgeHealth(a *cluster.Allocation, node *cluster.Node) ruling {
 	switch {
-	case a.Healthy(node) && g.pace.MaxParallel == 0:
-		return ruling{hold: ReasonNoPacedMoves}
 	case a.Healthy(node):
-		return ruling{class: cluster.MarkPaced}
+		return g.judgeHealthy(a, node)
+	case a.Standby && cluster.TakesOver(a, node):
+		return ruling{hold: ReasonWaitingForSurge} // the allocation that it replaces leaves first
 	case a.HasVerdict() && !a.JudgedHealthy() && g.planner.now.Before(a.HeldUntil(g.pace)):
 		return ruling{hold: ReasonBelowBudget} // it was healthy and may recover
 	case a.HasVerdict() && !a.JudgedHealthy():
@@ -146,10 +149,10 @@ func (g *group) isUnderway(a *cluster.Allocation, node *cluster.Node) bool {
 	return a.Leaving() || (!a.Canary() && node.Reachable() && g.awaitsVerdict(a))
 }
 
-// runsOnMarked reports whether the allocation is marked and not stopped, on a draining node on
-// which a scheduler could stop it.
+// runsOnMarked reports whether the allocation is marked and not stopped, or needs a replacement beside it, on a
+// draining node on which a scheduler could stop it.
 func runsOnMarked(a *cluster.Allocation, node *cluster.Node) bool {
-	return a.Marked() && !a.ServerTerminal() && node.Draining() && canReport(a, node)
+	return (a.Marked() || unanswered(a, node)) && !a.ServerTerminal() && node.Draining() && canReport(a, node)
 }
 
 // anyChanging reports whether a changing allocation of the group satisfies the
@@ -166,8 +169,8 @@ func (g *group) anyChanging(is func(*cluster.Allocation, *cluster.Node) bool) bo
 	return false
 }
 
-// stuck reports whether a marked allocation still runs and no evaluation is open that would stop
-// it.
+// stuck reports whether a marked allocation still runs, or one has no replacement beside it, and no evaluation is open
+// that would change that.
 func (g *group) stuck() bool {
 	return len(g.openEvals()) == 0 && g.anyChanging(runsOnMarked)
 }

@@ -32,6 +32,9 @@ func Needs(r Records, a *cluster.Allocation) (why string) {
 			return "its replacement may keep a slot of a drain"
 		}
 	}
+	if a.Standby {
+		return "a standby allocation replaces it"
+	}
 	if n != nil && cluster.KeepsData(a) { // the client of a deleted node sends no data
 		return "its client keeps its data for a replacement"
 	}

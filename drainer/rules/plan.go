@@ -61,13 +61,14 @@ func (g *group) plan(c *census, b *budget, inFlight func(cluster.AllocID) bool, 
 			case ReasonBelowBudget:
 				plan.WakeAt = earliest(plan.WakeAt, a.HeldUntil(g.pace))
 			}
-		case postpone != nil && postpone(markOf(a.Allocation, a.node, could.class)):
-			plan.Postponed = append(plan.Postponed, markOf(a.Allocation, a.node, could.class))
+		case postpone != nil && postpone(markUnder(could, a, could.class)):
+			plan.Postponed = append(plan.Postponed, markUnder(could, a, could.class))
 		default:
-			candidates = append(candidates, candidate{resident: a, class: could.class, rank: rank(could.class, inFlight != nil && inFlight(a.ID))})
+			candidates = append(candidates, candidate{resident: a, ruling: could, rank: rank(could.class, inFlight != nil && inFlight(a.ID))})
 		}
 	}
 	b.order(candidates)
+	orderRequests(g, candidates)
 	plan.choose(b, c, candidates)
 	slices.SortFunc(plan.Marks, Mark.Compare)
 	slices.SortFunc(plan.Postponed, Mark.Compare)
@@ -85,7 +86,7 @@ func PlannedWithNode(c cluster.MarkClass) bool {
 // candidate is an allocation that could be marked.
 type candidate struct {
 	resident
-	class cluster.MarkClass
+	ruling
 	// rank is zero for marks in flight, two for paced marks, which use room, and one for the
 	// others.
 	rank, consumers int
@@ -114,12 +115,12 @@ func rank(class cluster.MarkClass, inFlight bool) int {
 }
 
 // order sorts the candidates in the order of marking, if the order matters. Most groups have no
-// room, or room for all candidates, so that it does not: room is all that limits paced marks.
+// room, or room for all candidates, so that it does not: room is all that limits paced marks without a surge.
 func (b *budget) order(candidates []candidate) {
 	if len(candidates) == 0 {
 		return
 	}
-	takesNoRoom := func(c candidate) bool { return c.class != cluster.MarkPaced }
+	takesNoRoom := func(c candidate) bool { return !takesRoom(c.ruling) }
 	none := b.room() <= 0 && b.group.planner.policy.BelowBudget != BelowBudgetProceed
 	all := b.room() >= len(candidates)
 	if (none || all) && !slices.ContainsFunc(candidates, takesNoRoom) {
@@ -136,7 +137,7 @@ func (b *budget) order(candidates []candidate) {
 func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
 	held := candidates[:0]
 	for _, c := range candidates {
-		full := c.class == cluster.MarkPaced && b.room() <= 0
+		full := takesRoom(c.ruling) && b.room() <= 0
 		if full || !p.mark(b, c, c.class) {
 			held = append(held, c)
 		}
@@ -152,7 +153,14 @@ func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
 	}
 	var classes [cluster.MarkClassCount]bool
 	for _, c := range held {
-		classes[c.class] = true
+		switch {
+		case c.surge:
+			p.Holds[ReasonWaitingForSurge] = true
+		case c.replaced:
+			p.Holds[ReasonWaitingForRoom] = true
+		default:
+			classes[c.class] = true
+		}
 	}
 	for class, is := range classes {
 		if is {
@@ -167,11 +175,21 @@ func (p *GroupPlan) choose(b *budget, c *census, candidates []candidate) {
 // mark marks the candidate under the class if the budget admits it, and reports whether it was
 // marked.
 func (p *GroupPlan) mark(b *budget, c candidate, class cluster.MarkClass) bool {
-	if b.admit(ruling{class: c.class}, c.Allocation, c.node, class) != "" {
+	if b.admit(c.ruling, c.Allocation, c.node, class, c.surge) != "" {
 		return false
 	}
-	p.Marks = append(p.Marks, markOf(c.Allocation, c.node, class))
+	p.Marks = append(p.Marks, markUnder(c.ruling, c.resident, class))
 	return true
+}
+
+// takesRoom reports whether a mark under the ruling needs room of the group's budget.
+func takesRoom(r ruling) bool { return r.class == cluster.MarkPaced && !r.surge && !r.replaced }
+
+// markUnder returns the mark of an allocation under the class, or the request for its replacement.
+func markUnder(r ruling, a resident, class cluster.MarkClass) Mark {
+	m := markOf(a.Allocation, a.node, class)
+	m.Surge = r.surge
+	return m
 }
 
 func markOf(a *cluster.Allocation, n *cluster.Node, class cluster.MarkClass) Mark {

@@ -18,15 +18,21 @@ import (
 // then those whose marks are in flight. It tries class proceed only if no other could be marked.
 func planOneByOne(w *fixture.World, now time.Time, p Policy, key cluster.GroupKey, inFlight map[cluster.AllocID]bool) []Mark {
 	state := &twin{rows: rows{w}, now: now, policy: p, turnsIn: w}
+	before := state
 	for _, a := range state.staying(key) {
 		if class, _ := state.class(a); withNode(class) {
 			state = state.after(Mark{Alloc: a.ID, Drain: fixture.DrainID(a.NodeID), Class: class})
 		}
 	}
-	candidates := state.staying(key)
+	// A healthy standby that the marks make active is planned in the next step.
+	candidates := slices.DeleteFunc(state.staying(key), func(a *cluster.Allocation) bool {
+		_, hold := before.class(w.Alloc(a.ID))
+		return w.Alloc(a.ID).Standby && hold == ReasonWaitingForSurge
+	})
 	slices.SortStableFunc(candidates, func(a, b *cluster.Allocation) int {
 		return cmp.Or(yesFirst(inFlight[a.ID], inFlight[b.ID]), state.order(a, b))
 	})
+	candidates = state.requestsLast(candidates, inFlight)
 	var marks []Mark
 	for _, proceed := range [...]bool{false, true} {
 		for _, a := range candidates {
@@ -35,10 +41,11 @@ func planOneByOne(w *fixture.World, now time.Time, p Policy, key cluster.GroupKe
 			if class == cluster.MarkPaced && proceed {
 				class = cluster.MarkProceed
 			}
-			if slices.ContainsFunc(marks, func(m Mark) bool { return m.Alloc == a.ID }) || !state.admits(a, class) {
+			request := class == cluster.MarkPaced && state.needsReplacement(a) && !state.isRequested(a)
+			if slices.ContainsFunc(marks, func(m Mark) bool { return m.Alloc == a.ID }) || !state.admits(a, class, request) {
 				continue
 			}
-			m := Mark{Alloc: a.ID, Group: key, Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class}
+			m := Mark{Alloc: a.ID, Group: key, Node: n.ID, Drain: n.Drain.ID, Revision: n.Drain.Revision, Class: class, Surge: request}
 			marks = append(marks, m)
 			state = state.after(m)
 		}
@@ -150,8 +157,12 @@ func TestPlans_AreAcceptedInTheirState(t *testing.T) {
 		}
 		for _, key := range w.Groups() {
 			for _, a := range state.staying(key) {
+				if w.Alloc(a.ID).Standby && !a.Standby {
+					continue // the marks have made it active: it is planned in the next step
+				}
 				for class := range cluster.MarkClassCount {
-					must.False(t, state.admits(a, class), must.Sprintf("%s could still be marked %s", a.ID, class))
+					must.False(t, state.admits(a, class, false), must.Sprintf("%s could still be marked %s", a.ID, class))
+					must.False(t, state.admits(a, class, true), must.Sprintf("a replacement of %s could still be requested", a.ID))
 				}
 			}
 		}
@@ -213,7 +224,7 @@ func TestPlans_FactsAgreeWithTwin(t *testing.T) {
 			for _, a := range w.Allocs {
 				if n := state.nodeOf(a); a.GroupKey() == key && n != nil && n.Drain != nil && !hasEnded(a) {
 					nodes = append(nodes, n.ID)
-					runsOn = runsOn || (a.DesiredTransition.Migrate && !toStop(a) && !state.cannotReport(a))
+					runsOn = runsOn || (state.mustMove(a) && !toStop(a) && !state.cannotReport(a))
 				}
 			}
 			slices.Sort(nodes)

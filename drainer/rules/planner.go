@@ -15,6 +15,8 @@ type Planner struct {
 	nodes map[cluster.NodeID]*cluster.Node
 	turns map[turn]bool
 	users map[cluster.NodeID]users // nil until a decision needs them
+	// surge means that the scheduler can place a replacement beside an allocation.
+	surge bool
 	// pauseOfAll is the pause of all drains, or nil. pauseRead means that it was read.
 	pauseOfAll *cluster.DrainPause
 	pauseRead  bool
@@ -29,8 +31,9 @@ type turn struct {
 // NewPlanner returns a snapshot of the view at a time. Zero values of the policy are its
 // defaults.
 func NewPlanner(v View, now time.Time, p Policy) *Planner {
+	beside, can := v.(SurgeView)
 	return &Planner{
-		view: v, now: now, policy: p.WithDefaults(),
+		view: v, now: now, policy: p.WithDefaults(), surge: can && beside.PlacesBeside(),
 		nodes: make(map[cluster.NodeID]*cluster.Node, 16), turns: map[turn]bool{},
 	}
 }

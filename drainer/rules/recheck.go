@@ -136,6 +136,8 @@ type checker struct {
 	// accepted is the allocation of the last accepted mark, or empty. Repeats of a mark are
 	// adjacent.
 	accepted cluster.AllocID
+	// active are the standbys whose original has an accepted mark, or nil.
+	active map[cluster.AllocID]bool
 }
 
 // check returns why a mark is refused, or counts the mark and returns the empty string.
@@ -157,11 +159,23 @@ func (c *checker) check(m Mark) string {
 	if !c.leaves(a, n) {
 		return "the allocation is left by request"
 	}
+	if c.active[a.ID] {
+		a = a.Copy()
+		a.Standby = false
+	}
 	b := c.budgetOf(m.Group)
-	if why := b.admit(b.group.judge(a, n), a, n, m.Class); why != "" {
+	if why := b.admit(b.group.judge(a, n), a, n, m.Class, m.Surge); why != "" {
 		return why
 	}
 	c.accepted = m.Alloc
+	if !m.Surge {
+		for standby := range standbysOf(c.Planner, a) {
+			if c.active == nil {
+				c.active = map[cluster.AllocID]bool{}
+			}
+			c.active[standby.ID] = true
+		}
+	}
 	return ""
 }
 

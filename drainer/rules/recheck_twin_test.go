@@ -62,7 +62,7 @@ func needsEvaluation(w *fixture.World, key cluster.GroupKey) bool {
 	state := &twin{rows: rows{w}}
 	for _, a := range w.Allocs {
 		n := state.nodeOf(a)
-		if a.GroupKey() == key && n != nil && n.Drain != nil && !hasEnded(a) && !toStop(a) && a.DesiredTransition.Migrate &&
+		if a.GroupKey() == key && n != nil && n.Drain != nil && !hasEnded(a) && !toStop(a) && state.mustMove(a) &&
 			!state.cannotReport(a) && len(state.evalsOf(a, "pending"))+len(state.evalsOf(a, "blocked")) == 0 {
 			return true
 		}
@@ -121,7 +121,7 @@ func TestRecheck_RefusedMarksLeaveNoTrace(t *testing.T) {
 }
 
 // A paced mark leaves its group at least count - max_parallel healthy allocations, by the
-// twin's count, with any other marks in the entry.
+// twin's count, with any other marks in the entry. A mark after a requested replacement leaves as many as before.
 func TestRecheck_KeepsTheBudget(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -135,8 +135,17 @@ func TestRecheck_KeepsTheBudget(t *testing.T) {
 		accepted, _, _ := Recheck(w, entry)
 		state := &twin{rows: rows{w}, now: now, policy: entry.Policy}
 		for _, m := range accepted {
+			a, before := state.Alloc(m.Alloc), state
 			state = state.after(m)
-			if a := w.Alloc(m.Alloc); m.Class == cluster.MarkPaced {
+			switch {
+			case m.Surge:
+				must.Eq(t, before.healthyIn(a), state.healthyIn(a))
+			case m.Class == cluster.MarkPaced && before.needsReplacement(a):
+				must.True(t, before.isReplacedBeside(a))
+				if next := before.Alloc(a.NextAllocation); next.Standby && next.NextAllocation == "" {
+					must.Eq(t, before.healthyIn(a), state.healthyIn(a))
+				}
+			case m.Class == cluster.MarkPaced:
 				must.GreaterEq(t, state.count(a)-state.maxParallel(a), state.healthyIn(a), must.Sprintf("group of %v", m))
 			}
 		}

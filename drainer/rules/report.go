@@ -38,6 +38,8 @@ const (
 	ReasonWaitingForHealth
 	// ReasonNoPacedMoves: its group's max_parallel is zero.
 	ReasonNoPacedMoves
+	// ReasonWaitingForSurge: it needs a healthy replacement beside it, and has none.
+	ReasonWaitingForSurge
 	// ReasonWaitingForReplacement: its group has no room and an evaluation of its job
 	// is blocked.
 	ReasonWaitingForReplacement
@@ -55,7 +57,7 @@ const (
 func (r Reason) String() string {
 	names := [ReasonCount]string{
 		"left by request", "write pending", "held for volumes", "stopping", "waiting for data", "waiting for scheduler", "disconnected", "paused", "batch running",
-		"waiting for stage", "waiting for health", "no paced moves", "waiting for replacement", "waiting for room", "below budget",
+		"waiting for stage", "waiting for health", "no paced moves", "waiting for surge", "waiting for replacement", "waiting for room", "below budget",
 	}
 	if r >= ReasonCount {
 		return "unknown reason"
@@ -67,7 +69,7 @@ func (r Reason) String() string {
 func (r Reason) severity() int {
 	order := [...]Reason{
 		ReasonLeftByRequest, ReasonStopping, ReasonWaitingForData, ReasonHeldForVolumes, ReasonWritePending, ReasonWaitingForScheduler, ReasonWaitingForStage, ReasonWaitingForRoom,
-		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
+		ReasonWaitingForHealth, ReasonBatchRunning, ReasonWaitingForSurge, ReasonWaitingForReplacement, ReasonDisconnected, ReasonNoPacedMoves, ReasonBelowBudget,
 		ReasonPaused,
 	}
 	return slices.Index(order[:], r)
@@ -98,12 +100,12 @@ type AllocExplanation struct {
 	// which an unhealthy allocation is held. Zero if there is no such time.
 	Due time.Time
 	// Eval is the evaluation that ReasonWaitingForScheduler and ReasonWaitingForReplacement name, and
-	// ReasonWaitingForData without a replacement, or nil. It is never written to.
+	// ReasonWaitingForData and ReasonWaitingForSurge without a replacement, or nil. It is never written to.
 	Eval *cluster.Evaluation
-	// Outstanding are the allocations for which ReasonWaitingForRoom waits, by id, or nil.
+	// Outstanding are the allocations for which ReasonWaitingForRoom and ReasonWaitingForSurge wait, by id, or nil.
 	Outstanding []cluster.AllocID
 	// Culprit is the first allocation that causes the reason: for ReasonWaitingForStage one that has to
-	// leave the node first, for ReasonWaitingForData the replacement that gets the data, for ReasonWaitingForRoom one of
+	// leave the node first, for ReasonWaitingForData the replacement that gets the data, for ReasonWaitingForRoom and ReasonWaitingForSurge one of
 	// Outstanding, for ReasonBelowBudget one of the
 	// group that should be healthy and is not. Otherwise it is nil, and for ReasonBelowBudget if all that
 	// exist are healthy. It is never written to. [AllocExplanation.Cause] has it as a text.

@@ -134,6 +134,8 @@ func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 		return cluster.MarkCanary, 0
 	case w.isHealthy(a) && w.maxParallel(a) == 0:
 		return cluster.MarkNone, ReasonNoPacedMoves
+	case w.isHealthy(a) && w.needsReplacement(a) && w.isRequested(a) && !w.isReplacedBeside(a), a.Standby && w.wouldBeHealthy(a):
+		return cluster.MarkNone, ReasonWaitingForSurge
 	case w.isHealthy(a):
 		return cluster.MarkPaced, 0
 	case judged && !good && w.now.Before(w.heldUntil(a)):
@@ -144,9 +146,16 @@ func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 	return cluster.MarkNone, ReasonWaitingForHealth
 }
 
-// admits: an allocation that is not leaving may be marked under the class in this state.
-func (w *twin) admits(a *cluster.Allocation, class cluster.MarkClass) bool {
+// admits: an allocation that is not leaving may be marked under the class in this state. request means that only its
+// replacement is requested.
+func (w *twin) admits(a *cluster.Allocation, class cluster.MarkClass, request bool) bool {
 	could, _ := w.class(a)
+	if could == cluster.MarkPaced && w.needsReplacement(a) {
+		return class == cluster.MarkPaced && w.admitsSurge(a, request)
+	}
+	if request {
+		return false
+	}
 	switch class {
 	case cluster.MarkNone:
 		return false
@@ -177,7 +186,7 @@ func (w *twin) holds(m Mark) bool {
 			return false
 		}
 	}
-	return w.admits(a, m.Class)
+	return w.admits(a, m.Class, m.Surge)
 }
 
 // withNode: marks of the class are planned with their node.
@@ -282,6 +291,12 @@ func (w *twin) reason(a *cluster.Allocation, inFlight map[cluster.AllocID]bool) 
 	case class == cluster.MarkFree, class == cluster.MarkCanary:
 		return ReasonWaitingForRoom
 	}
+	if w.needsReplacement(a) {
+		if w.isRequested(a) {
+			return ReasonWaitingForRoom
+		}
+		return ReasonWaitingForSurge
+	}
 	for _, e := range w.evalsOf(a, "blocked") {
 		if e.Queued == nil || e.Queued[a.TaskGroup] > 0 {
 			return ReasonWaitingForReplacement
@@ -324,6 +339,10 @@ func (w *twin) staying(key cluster.GroupKey) (staying []*cluster.Allocation) {
 func (w *twin) after(m Mark) *twin {
 	next := *w
 	next.World = w.Clone()
-	next.Mark(m.Alloc, m.Drain, m.Class, w.now)
+	if m.Surge {
+		next.Request(m.Alloc, m.Drain, w.now)
+	} else {
+		next.Mark(m.Alloc, m.Drain, m.Class, w.now)
+	}
 	return &next
 }

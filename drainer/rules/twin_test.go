@@ -121,7 +121,7 @@ func (w rows) cannotReport(a *cluster.Allocation) bool {
 func (w rows) isHealthy(a *cluster.Allocation) bool {
 	n := w.nodeOf(a)
 	good, _ := verdict(a)
-	return a.DesiredStatus == "run" && a.ClientStatus == "running" && good && !a.DesiredTransition.Migrate && !isCanary(a) &&
+	return a.DesiredStatus == "run" && a.ClientStatus == "running" && good && !a.DesiredTransition.Migrate && !isCanary(a) && !a.Standby &&
 		n != nil && n.Status != "down" && n.Status != "disconnected"
 }
 

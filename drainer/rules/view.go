@@ -13,6 +13,13 @@ type PauseView interface {
 	DrainPause() *cluster.DrainPause
 }
 
+// SurgeView is an optional interface of a [View], for stores with a scheduler that can place a replacement beside the
+// allocation that it replaces: see [cluster.SurgeRequested]. If the view does not implement it, max_surge has no effect.
+type SurgeView interface {
+	// PlacesBeside reports whether the scheduler does that in this state.
+	PlacesBeside() bool
+}
+
 // View is one consistent state of the cluster. Callers do not change what it returns. Each method
 // yields in a fixed order, which its comment gives. Decisions depend on the order and must be the
 // same on every server.

@@ -17,6 +17,9 @@ type Mark struct {
 	Drain    cluster.DrainID
 	Revision cluster.Revision
 	Class    cluster.MarkClass
+	// Surge means that the entry does not mark the allocation yet. It requests a replacement, which the scheduler
+	// places beside the allocation. The class is [cluster.MarkPaced].
+	Surge bool `codec:",omitempty"`
 }
 
 // Compare orders marks by namespace, job, group, allocation.

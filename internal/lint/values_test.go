@@ -60,7 +60,7 @@ func writers() map[string]string {
 		"MarkForced":   "drainer/rules.Planner.judgeWithNode",
 		"MarkFree":     "drainer/rules.group.judgeHealth",
 		"MarkGone":     "drainer/rules.group.judge",
-		"MarkPaced":    "drainer/rules.group.judgeHealth",
+		"MarkPaced":    "drainer/rules.group.judgeHealthy",
 		"MarkProceed":  "drainer/rules.budget.admit",
 		"MarkStage":    "drainer/rules.Planner.judgeWithNode",
 
