@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -16,7 +14,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -135,6 +132,7 @@ func explain(q *request, w *wire.NodeDrain, n *cluster.Node, s State) error {
 		addShortageLines(s, w.Allocs)
 		addUnhealthy(s, w.Allocs)
 		addWaits(s, w.Allocs)
+		addSurge(s, n, w.Allocs)
 		return nil
 	case q.params.stale && errors.Is(err, rules.ErrNotEnabled):
 		return nil
@@ -184,6 +182,23 @@ func addWaits(s State, left []wire.DrainAlloc) {
 	for i := range left {
 		if a := s.Alloc(cluster.AllocID(left[i].ID)); a != nil && !a.ClientTerminal() {
 			left[i].Waiting = wire.NewTaskWaits(a.TaskStates)
+		}
+	}
+}
+
+// addSurge adds max_surge as it is for the drain, to the allocations of services.
+func addSurge(s State, n *cluster.Node, left []wire.DrainAlloc) {
+	for i := range left {
+		a := &left[i]
+		j := s.Job(cluster.JobKey{Namespace: cluster.Namespace(a.Namespace), ID: cluster.JobID(a.JobID)})
+		g := j.Group(a.TaskGroup)
+		if g == nil || j.Type != cluster.JobService {
+			continue
+		}
+		pace, _ := cluster.PaceOf(j, a.TaskGroup)
+		a.MaxSurge = pace.SurgeOn(n)
+		if pace.MaxSurge > 0 || n.Drain.Strategy.MaxSurge > 0 {
+			a.StopsFirst = cluster.StopsFirst(g)
 		}
 	}
 }
@@ -330,42 +345,6 @@ func updateDrain(q *request) error {
 		DrainID: string(done.Drain), Repeated: done.Repeated, Withdrawn: done.Withdrawn, StillStopping: wire.IDs(done.Stopping),
 		Moved: wire.NewMovedAllocs(done.Moved),
 	})
-}
-
-// checkDrain refuses a request that has two possible meanings.
-func checkDrain(text []byte, body *wire.DrainRequest) error {
-	if body.DrainSpec == nil {
-		if err := checkCancel(text); err != nil {
-			return err
-		}
-	} else if body.Undo {
-		return failure.Bad("Undo needs a request that cancels the drain, without a DrainSpec")
-	} else if body.DrainSpec.Deadline > limits.Longest {
-		return failure.Bad("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, limits.Longest)
-	}
-	return checkMeta(body.Meta)
-}
-
-// checkCancel refuses a request without DrainSpec that has an unknown key: it may be a misspelled
-// DrainSpec, and to cancel the drain would be the opposite.
-func checkCancel(text []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(new(wire.DrainRequest)); err != nil {
-		return failure.Bad("%v: a request without DrainSpec cancels the drain, and must not have unknown keys", err)
-	}
-	return nil
-}
-
-func checkMeta(meta map[string]string) error {
-	size := 0
-	for key, value := range meta {
-		size += len(key) + len(value)
-	}
-	if size > maxDrainMeta {
-		return failure.Bad("Meta is larger than %d bytes", maxDrainMeta)
-	}
-	return nil
 }
 
 // drainIndex is the index of the answer, never zero. A repeated request gets the index of the

@@ -55,6 +55,7 @@ func jobNumbers() map[string]jobNumber {
 		"Disconnect.StopOnClientAfter":        group("Disconnect.StopOnClientAfter", 0, year),
 		"EphemeralDisk.SizeMB":                group("EphemeralDisk.SizeMB", 0, 1<<30),
 		"MigrateStrategy.MaxParallel":         group("Migrate.MaxParallel", 0, 1_000_000),
+		"MigrateStrategy.MaxSurge":            group("Migrate.MaxSurge", 0, 1_000_000),
 		"MigrateStrategy.MinHealthyTime":      group("Migrate.MinHealthyTime", 0, year),
 		"MigrateStrategy.HealthyDeadline":     job("Migrate.HealthyDeadline", 0, year),
 		"UpdateStrategy.MaxParallel":          group("Update.MaxParallel", 0, 1_000_000),

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -9,7 +11,9 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // params are the query parameters that all reads share.
@@ -129,4 +133,51 @@ func idempotencyToken(q *request) (string, error) {
 		return "", failure.Bad("idempotency_token is longer than %d bytes", maxIdempotencyToken)
 	}
 	return token, nil
+}
+
+// checkDrain refuses a request that has two possible meanings.
+func checkDrain(text []byte, body *wire.DrainRequest) error {
+	if body.DrainSpec == nil {
+		if err := checkCancel(text); err != nil {
+			return err
+		}
+	} else if body.Undo {
+		return failure.Bad("Undo needs a request that cancels the drain, without a DrainSpec")
+	} else if err := checkDrainSpec(body.DrainSpec); err != nil {
+		return err
+	}
+	return checkMeta(body.Meta)
+}
+
+// checkDrainSpec refuses numbers outside their ranges.
+func checkDrainSpec(s *wire.DrainSpec) error {
+	if s.Deadline > limits.Longest {
+		return failure.Bad("Deadline is %s and must be at most %s; 0 is no limit", s.Deadline, limits.Longest)
+	}
+	if err := s.Spec().Validate(); err != nil {
+		return failure.Bad("%v", err)
+	}
+	return nil
+}
+
+// checkCancel refuses a request without DrainSpec that has an unknown key: it may be a misspelled
+// DrainSpec, and to cancel the drain would be the opposite.
+func checkCancel(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(new(wire.DrainRequest)); err != nil {
+		return failure.Bad("%v: a request without DrainSpec cancels the drain, and must not have unknown keys", err)
+	}
+	return nil
+}
+
+func checkMeta(meta map[string]string) error {
+	size := 0
+	for key, value := range meta {
+		size += len(key) + len(value)
+	}
+	if size > maxDrainMeta {
+		return failure.Bad("Meta is larger than %d bytes", maxDrainMeta)
+	}
+	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jobdiff"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/jsonbody"
-	"github.com/seed-f9cf0b39/nodedrain/httpapi/limits"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/listing"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/shortage"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
@@ -298,20 +297,22 @@ func checkDrainPlan(body *drainplan.Request) error {
 	switch {
 	case body.DrainSpec == nil:
 		return failure.New(http.StatusBadRequest, "DrainSpec is missing")
-	case body.DrainSpec.Deadline > limits.Longest:
-		return failure.Bad("Deadline is %s and must be at most %s; 0 is no limit", body.DrainSpec.Deadline, limits.Longest)
 	case body.Plays < 0 || body.Plays > drainplan.MaxPlays:
 		return failure.Bad("Plays is %d and must be at most %d; 0 lets the server choose", body.Plays, drainplan.MaxPlays)
 	case len(body.Nodes) == 0 && body.Filter == "":
 		return failure.New(http.StatusBadRequest, "Nodes or Filter is required")
 	}
-	return nil
+	return checkDrainSpec(body.DrainSpec)
 }
 
 // drainQuestion selects the nodes of a request.
 func drainQuestion(s State, body *drainplan.Request) (DrainQuestion, error) {
 	question := DrainQuestion{OneByOne: body.OneByOne, Plays: body.Plays}
-	question.Spec = cluster.DrainSpec{Deadline: body.DrainSpec.Deadline, IgnoreSystemJobs: body.DrainSpec.IgnoreSystemJobs}
+	question.Spec = body.DrainSpec.Spec()
+	if v := s.ClusterVersion(); question.Spec.MaxSurge != 0 && v < cluster.VersionOfSurge {
+		return question, failure.Newf(http.StatusServiceUnavailable, "the cluster has version %d until all its servers are upgraded, and MaxSurge of a drain needs version %d: "+
+			"upgrade the servers, then request the plan", v, cluster.VersionOfSurge)
+	}
 	seen := map[cluster.NodeID]bool{}
 	for _, text := range body.Nodes {
 		id := cluster.NodeID(text)

@@ -62,6 +62,9 @@ func Answer(ctx context.Context, store *statestore.Store, q Question, s Settings
 	if err := addComparisons(ctx, base, q, s, median, a); err != nil {
 		return nil, err
 	}
+	if q.Spec.MaxSurge > 0 {
+		stopsFirst(a.Groups, base.Snapshot())
+	}
 	if a.Sentence = sentence(a, q); paused {
 		a.Sentence += "; all drains are paused now"
 	}
@@ -175,6 +178,17 @@ func lowestOf(groups []drainplan.Group, played []GroupResult) {
 					g.Lowest, g.Needed, g.LowestAt, g.LowestFor = p.Lowest, p.Needed, p.LowestAt, p.LowestFor
 				}
 			}
+		}
+	}
+}
+
+// stopsFirst notes why groups have no replacement beside their allocations, although the drains have a max_surge.
+func stopsFirst(groups []drainplan.Group, state *statestore.Snapshot) {
+	for i := range groups {
+		g := &groups[i]
+		j := state.Job(cluster.JobKey{Namespace: cluster.Namespace(g.Namespace), ID: cluster.JobID(g.JobID)})
+		if of := j.Group(g.Group); of != nil && j.Type == cluster.JobService {
+			g.StopsFirst = cluster.StopsFirst(of)
 		}
 	}
 }

@@ -19,6 +19,7 @@ func sentence(a *drainplan.Answer, q Question) string {
 		parts = append(parts, fmt.Sprintf("%s by %s", are(a.Taken, "is taken", "are taken"), by))
 	}
 	parts = append(parts, unplaced(a.Unplaced)...)
+	parts = append(parts, stopping(a.Groups)...)
 	return strings.Join(append(parts, health(a.Groups)), "; ")
 }
 
@@ -66,6 +67,23 @@ func unplaced(all []drainplan.Unplaced) (parts []string) {
 		parts = append(parts, fmt.Sprintf("%d allocations of %s fit nowhere", u.Allocs, groupName(u.JobID, u.Group)))
 	}
 	return parts
+}
+
+// stopping names the groups that stop before their replacements start although the drains have a max_surge.
+func stopping(groups []drainplan.Group) []string {
+	var names []string
+	for _, g := range groups {
+		if g.StopsFirst != "" {
+			names = append(names, groupName(g.JobID, g.Group))
+		}
+	}
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return []string{names[0] + " stops before its replacement starts"}
+	}
+	return []string{fmt.Sprintf("%d groups stop before their replacements start", len(names))}
 }
 
 // health names the groups that fall below their limit, and those without a healthy allocation for a time.

@@ -34,6 +34,8 @@ type groupTally struct {
 	GroupResult
 	// marked is the time of the newest round, or zero before the first one.
 	marked time.Time
+	// requested means that a drain has requested a replacement before a mark.
+	requested bool
 	// now is the number of healthy allocations after the newest entry. lowSince and downSince are since when
 	// it is the lowest, or zero: the zero time if it is not.
 	now                 int
@@ -76,7 +78,8 @@ func (t *tally) watch(state *statestore.Snapshot, a *cluster.Allocation) *groupT
 	if pace, ok := cluster.PaceOf(state.Job(k.Job), k.Name); ok {
 		g.Count = pace.Count
 		g.Observed = t.times.complete(k, g.Type)
-		g.NoRoom = g.Type == cluster.JobService && pace.Room(g.Healthy) <= 0
+		surges := !pace.StopsFirst && max(pace.MaxSurge, t.question.Spec.MaxSurge) > 0 // it needs no room
+		g.NoRoom = g.Type == cluster.JobService && pace.Room(g.Healthy) <= 0 && !surges
 	}
 	g.now, g.Lowest = g.Healthy, g.Healthy
 	t.groups[k] = g
@@ -128,7 +131,7 @@ func (t *tally) drained(a shims.Applied, m *shims.NodeUpdateDrain, now time.Time
 	t.running++
 }
 
-// marks notes the accepted marks of the drains of the question.
+// marks notes the accepted marks of the drains of the question, and their requests for replacements.
 func (t *tally) marks(a shims.Applied, now time.Time, touched map[cluster.GroupKey]bool) {
 	response, ok := a.Response.(shims.MarksApplied)
 	if !ok {
@@ -140,9 +143,13 @@ func (t *tally) marks(a shims.Applied, now time.Time, touched map[cluster.GroupK
 			continue
 		}
 		g := t.watch(a.Before, marked)
-		g.Moves++
 		n := t.nodes[marked.NodeID]
 		n.Observed = n.Observed && g.Observed
+		if mark.Surge {
+			g.requested = true
+			continue
+		}
+		g.Moves++
 		if !g.marked.Equal(now) {
 			g.Rounds++
 			g.marked = now
@@ -268,7 +275,7 @@ func (t *tally) unplaced(state *statestore.Snapshot) (all []Unplaced) {
 		why := shortage.Of(state, e)
 		for _, name := range slices.Sorted(maps.Keys(e.Queued)) {
 			k := cluster.GroupKey{Job: e.JobKey(), Name: name}
-			if g := t.groups[k]; g == nil || g.marked.IsZero() || e.Queued[name] == 0 {
+			if g := t.groups[k]; g == nil || g.marked.IsZero() && !g.requested || e.Queued[name] == 0 {
 				continue
 			}
 			all = append(all, Unplaced{Key: k, Allocs: e.Queued[name], Why: why[name]})

@@ -104,12 +104,12 @@ func (scriptTokens) Identify(token string) (httpapi.Identity, bool) {
 	return httpapi.Identity{}, token == ""
 }
 
-// awaitInScript is "await draining|ended NODE", "await stopping N NODE" and "await version N": it waits until the
-// node drains, or no longer drains, or until that many of its allocations are stopping, or until the cluster has
-// that version.
+// awaitInScript is "await draining|ended NODE", "await stopping|healthy|requested N NODE" and "await version N": it waits
+// until the node drains, or no longer drains, or until that many of its allocations are stopping, or are healthy, or have
+// a requested replacement, or until the cluster has that version.
 func awaitInScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: await draining|ended NODE, await stopping N NODE, or await version N")
+		ts.Fatalf("usage: await draining|ended NODE, await stopping|healthy|requested N NODE, or await version N")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
 	defer cancel()
@@ -124,6 +124,14 @@ func awaitInScript(ts *testscript.TestScript, neg bool, args []string) {
 			return !state.Node(id).Draining(), nil
 		case "version":
 			return fmt.Sprint(state.ClusterVersion()) == args[1], nil
+		case "healthy", "requested":
+			n := 0
+			for a := range state.AllocsByNode(id) {
+				if args[0] == "healthy" && a.Healthy(state.Node(id)) || args[0] == "requested" && cluster.SurgeRequested(a, state.Node(id)) {
+					n++
+				}
+			}
+			return fmt.Sprint(n) == args[1], nil
 		case "stopping":
 			n := 0
 			for a := range state.AllocsByNode(id) {

@@ -19,12 +19,17 @@ type rows struct {
 	job   *cluster.Job
 	alloc *cluster.Allocation
 	node  *cluster.Node
+	// next is an allocation beside it, or nil.
+	next *cluster.Allocation
 }
 
 func (r *rows) Job(cluster.JobKey) *cluster.Job           { return r.job }
 func (r *rows) Alloc(cluster.AllocID) *cluster.Allocation { return r.alloc }
 func (r *rows) Jobs() iter.Seq[*cluster.Job]              { return slices.Values([]*cluster.Job{r.job}) }
 func (r *rows) AllocsByJob(cluster.JobKey) iter.Seq[*cluster.Allocation] {
+	if r.next != nil {
+		return slices.Values([]*cluster.Allocation{r.alloc, r.next})
+	}
 	return slices.Values([]*cluster.Allocation{r.alloc})
 }
 func (r *rows) Node(cluster.NodeID) *cluster.Node { return r.node }
@@ -244,4 +249,26 @@ func TestRead_oneRow(t *testing.T) {
 	r.alloc = nil
 	list, _ = catalogue.Read(r, q)
 	must.SliceEmpty(t, list)
+}
+
+// While an allocation and its standby replacement run, both are listed. The replacement stays when the original goes.
+func TestRead_standby(t *testing.T) {
+	t.Parallel()
+	r := newRows()
+	healthy := &cluster.DeploymentStatus{Healthy: new(true)}
+	r.service().Checks, r.alloc.DeploymentStatus = check(""), healthy
+	next := *r.alloc
+	next.ID, next.PreviousAllocation, next.Standby, next.ClientStatus, next.DeploymentStatus = "a2", "a1", true, cluster.ClientPending, nil
+	next.Ports = &cluster.AssignedPorts{IP: "10.0.0.2", All: []cluster.AssignedPort{{Label: "http", Number: 20001}}}
+	r.alloc.NextAllocation, r.next = "a2", &next
+	const original, replacement = "web 10.0.0.1:20001 []", "web 10.0.0.2:20001 []"
+	must.Eq(t, []string{original}, r.read(), must.Sprint("it starts"))
+	next.ClientStatus = cluster.ClientRunning
+	must.Eq(t, []string{original}, r.read(), must.Sprint("without a verdict"))
+	next.DeploymentStatus = healthy
+	must.Eq(t, []string{original, replacement}, r.read())
+	r.alloc.DesiredTransition.Migrate, next.Standby = true, false
+	must.Eq(t, []string{original, replacement}, r.read(), must.Sprint("marked"))
+	r.alloc.DesiredStatus = cluster.DesiredStop
+	must.Eq(t, []string{replacement}, r.read(), must.Sprint("stopped"))
 }

@@ -295,7 +295,7 @@ func updateFields(u *cluster.UpdateStrategy) []field {
 func migrateFields(m *cluster.MigrateStrategy) []field {
 	return []field{
 		{"HealthCheck", string(m.HealthCheck)}, {"HealthyDeadline", m.HealthyDeadline.String()},
-		{"MaxParallel", strconv.Itoa(m.MaxParallel)}, {"MinHealthyTime", m.MinHealthyTime.String()},
+		{"MaxParallel", strconv.Itoa(m.MaxParallel)}, {"MaxSurge", strconv.Itoa(m.MaxSurge)}, {"MinHealthyTime", m.MinHealthyTime.String()},
 	}
 }
 

@@ -54,6 +54,7 @@ func Check(body []byte, region string) (read []byte, warnings []string, err erro
 	}
 	c := check{warnings: texts{most: maxWarnings}, reasons: texts{most: maxReasons}}
 	c.object(root, request, place{})
+	c.ourMeta(root, request)
 	if reasons := c.reasons.all(); len(reasons) > 0 {
 		return nil, nil, failure.New(http.StatusBadRequest, strings.Join(reasons, "\n"))
 	}

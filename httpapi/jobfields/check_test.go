@@ -45,6 +45,25 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		"keys in maps and configs": {body: ofTask(`"Meta":{"x":"y"},"Env":{"z":"1"},"Config":{"comand":"a"}`)},
+		"keys of meta": {
+			body: `{"Job":{"Meta":{"nodedrain.max_surge":"1","Nodedrain.max_surge":"1","other":"1"},"Migrate":null,"TaskGroups":[{"Name":"web","meta":{"nodedrain.max_surg":"1"},"Tasks":[{"Name":"main","Meta":{"nodedrain.max_surge":"1"}}]},` +
+				`{"Name":"api","Meta":{"nodedrain.max_surge":"2","nodedrain.zzzzzzzzzzzzzzzzzzzzz":"2"},"Migrate":{"MaxSurge":1}},{"Meta":{"nodedrain.max_surge":"1"},"Migrate":{"MaxSurge":1}}]}}`,
+			warnings: []string{
+				`job: meta: unknown key "Nodedrain.max_surge" has no effect; the nearest known key is "nodedrain.max_surge"`,
+				`group "web": meta: unknown key "nodedrain.max_surg" has no effect; the nearest known key is "nodedrain.max_surge"`,
+				`group "web", task "main": meta: key "nodedrain.max_surge" has no effect: it belongs to the meta of the group or the job`,
+				`group "api": meta: key "nodedrain.max_surge" has no effect: max_surge of the migrate block is 1`,
+				`group "api": meta: unknown key "nodedrain.zzzzzzzzzzzzzzzzzzzzz" has no effect`,
+			},
+		},
+		"keys of meta in a batch job": {
+			body: `{"Job":{"Type":"batch","Meta":{"nodedrain.max_surge":"1"},"TaskGroups":[{"Name":"web","Meta":{"nodedrain.max_surge":"1"}}]}}`,
+			warnings: []string{
+				`job: meta: key "nodedrain.max_surge" has no effect in a job of the type "batch": it is for the type service`,
+				`group "web": meta: key "nodedrain.max_surge" has no effect in a job of the type "batch": it is for the type service`,
+			},
+		},
+		"meta that is no object": {body: `{"Job":{"Meta":1,"TaskGroups":[null,1,{"Meta":[],"Tasks":[null,{"Meta":"x"}]}]}}`, err: "group: element 0 is null: give it a value, or leave it out\n" + `group "2", task: element 0 is null: give it a value, or leave it out`},
 		"parts with names": {
 			body: ofTask(`"Templates":[{"DestPath":"local/a"},{"DestPath":"local/b"}],"Services":[{"Name":"api","Meta":{"a":"b"}}],"Vault":{}`),
 			warnings: []string{

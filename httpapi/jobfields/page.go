@@ -25,6 +25,7 @@ func Page() string {
 			}
 		}
 	}
+	page.WriteString(keysOfMeta)
 	return page.String()
 }
 
@@ -95,6 +96,32 @@ func code(text string) string {
 	}
 	return "`" + text + "`"
 }
+
+const keysOfMeta = `
+## Keys of meta
+
+A job file for Nomad's commands cannot have a field that is ours, but it can have keys of meta. In
+the meta of a job or a group, keys that begin with ` + "`nodedrain.`" + ` are for the servers:
+
+| key | value | |
+|---|---|---|
+| ` + "`nodedrain.max_surge`" + ` | a whole number | sets ` + "`Migrate.MaxSurge`" + ` of the group, or of each group of the job without the key |
+
+` + "```hcl" + `
+group "web" {
+  meta = {
+    "nodedrain.max_surge" = "1"
+  }
+}
+` + "```" + `
+
+` + "`Migrate.MaxSurge`" + `, which a job in JSON can have, wins over the keys. ` + "`GET /v1/job/ID`" + ` has it only
+if it differs from the keys. Above 0 it is refused for a group whose allocations must stop before
+their replacement starts: [the reasons](operators.md#replacement-before-stop). The key has no effect
+in jobs of other types than service. The servers warn of that, and of other keys that begin with
+` + "`nodedrain.`" + `. Tasks do not find these keys in their environment. A version of a job that differs
+only in them replaces no allocation.
+`
 
 const introduction = `# Jobs
 

@@ -41,7 +41,7 @@ func jobFields() []Field {
 		refused("Periodic", "the servers start no jobs by the clock"),
 		refused("ParameterizedJob", "the servers dispatch no jobs").named("parameterized"),
 	}, reschedules("Reschedule"), migrates("").remark("each group without the field gets it"), []Field{
-		kept("Meta"),
+		kept("Meta").remark(ourMeta),
 		warned("UI", "the servers have no such page"),
 
 		kept("Stop").named(""),
@@ -72,6 +72,7 @@ const (
 	noVault       = "the servers and the clients do not use Vault"
 	noIdentity    = "the servers sign no identities"
 	noScaling     = "the count of a group is that of the job"
+	ourMeta       = "[some keys are ours](#keys-of-meta)"
 	hostNetwork   = "tasks use the network of their host"
 )
 
@@ -142,6 +143,7 @@ func migrates(below string) rows {
 		healthCheck(at),
 		kept(at + ".MinHealthyTime").duration(),
 		kept(at + ".HealthyDeadline").duration(),
+		{Path: at + ".MaxSurge", Verdict: Kept, Why: "how many allocations may have their replacement beside them while a drain moves the group", Ours: true},
 	}
 }
 

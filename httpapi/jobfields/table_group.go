@@ -37,7 +37,7 @@ func groupFields() []Field {
 		kept(disk + ".Migrate"),
 		kept(disk + ".SizeMB").named("size"),
 	}, restarts(in), reschedules(in+"ReschedulePolicy"), updates(in), migrates(in), networks(in), []Field{
-		kept(in + "Meta"),
+		kept(in + "Meta").remark(ourMeta),
 	}, services(in), []Field{
 		kept(in + "ShutdownDelay").duration(),
 		kept(in + "MaxRunDuration").duration().remark("[the allocation fails then](client.md#the-longest-run)"),

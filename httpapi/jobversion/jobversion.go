@@ -34,6 +34,9 @@ func At(j *cluster.Job, v cluster.Version) (kept *cluster.Job, warnings []string
 			warn("the field "+what+" has no effect yet", "the job")
 		}
 	}
+	if v < cluster.VersionOfSurge && withoutSurge(j) {
+		warn("max_surge has no effect yet", "the job")
+	}
 	if v < cluster.VersionOfServices && j.HasServices() {
 		j = j.WithoutServices()
 		warn("services and their checks have no effect yet", "the job")
@@ -98,6 +101,17 @@ func withoutLimits(j *cluster.Job) (names []string) {
 		names = append(names, "max_run_duration")
 	}
 	return names
+}
+
+// withoutSurge takes max_surge out of a job. It reports whether the job had one.
+func withoutSurge(j *cluster.Job) (had bool) {
+	for _, g := range j.TaskGroups {
+		if g != nil && g.Migrate != nil {
+			had = had || g.Migrate.MaxSurge != 0
+			g.Migrate.MaxSurge = 0
+		}
+	}
+	return had
 }
 
 // withoutPolicies takes the reschedule policies out of a job. It returns the names of the groups whose policy is not the

@@ -43,6 +43,10 @@ func TestAt(t *testing.T) {
 			u := cluster.DefaultUpdateStrategy()
 			g.Update = &u
 		}, 9, "update blocks have no effect yet", ""},
+		"max_surge": {func(_ *cluster.Job, g *cluster.TaskGroup) {
+			g.Migrate = cluster.DefaultMigrateStrategy()
+			g.Migrate.MaxSurge = 1
+		}, 9, "max_surge has no effect yet", ""},
 		"replace": {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Disconnect.NoReplace = true }, 8, "Replace and Reconcile of Disconnect have no effect yet", ""},
 		"driver":  {func(_ *cluster.Job, g *cluster.TaskGroup) { g.Tasks[0].Driver = "raw_exec" }, 4, "drivers, devices, volumes, lifecycle, constraints and environments of the job", ""},
 	} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/failure"
 	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
@@ -35,7 +36,7 @@ const (
 // number has a default, and is in its range. docs/api.md has the same ranges.
 func Numbers(w *wire.Job) error {
 	errs := slices.Concat(checkMigrate("job", w.Migrate), checkUpdate("job", w.Update), checkReschedule("job", "Reschedule.", w.Reschedule))
-	errs = append(errs, checkRange("job", "Priority", w.Priority, 0, 100))
+	errs = append(errs, checkRange("job", "Priority", w.Priority, 0, 100), checkSurgeOfMeta("job", w.Meta))
 	for i, g := range w.TaskGroups {
 		if g != nil {
 			errs = append(errs, checkGroupNumbers(placeOf("group", orEmpty(g.Name), i), g)...)
@@ -51,6 +52,7 @@ func Numbers(w *wire.Job) error {
 func checkGroupNumbers(place string, w *wire.TaskGroup) []error {
 	errs := []error{
 		checkRange(place, "Count", w.Count, 0, cluster.MaxJobCount),
+		checkSurgeOfMeta(place, w.Meta),
 		checkDuration(place, "ShutdownDelay", w.ShutdownDelay),
 		checkDuration(place, "MaxRunDuration", w.MaxRunDuration),
 		checkDuration(place, "MaxClientDisconnect", w.MaxClientDisconnect),
@@ -182,7 +184,20 @@ func checkMigrate(place string, w *wire.MigrateStrategy) []error {
 		checkRange(place, "Migrate.MaxParallel", w.MaxParallel, 0, cluster.MaxJobCount),
 		checkDuration(place, "Migrate.MinHealthyTime", w.MinHealthyTime),
 		checkDuration(place, "Migrate.HealthyDeadline", w.HealthyDeadline),
+		checkRange(place, "Migrate.MaxSurge", w.MaxSurge, 0, cluster.MaxMaxSurge),
 	}
+}
+
+// checkSurgeOfMeta checks max_surge in the meta of a job or a group.
+func checkSurgeOfMeta(place string, meta map[string]string) error {
+	text, is := meta[cluster.MetaMaxSurge]
+	if !is {
+		return nil
+	}
+	if _, err := wire.ParseMaxSurge(text); err != nil {
+		return fmt.Errorf("%s: Meta.%s is %s; %w", place, cluster.MetaMaxSurge, failure.Quoted(text), err)
+	}
+	return nil
 }
 
 func checkRestarts(place string, w *wire.RestartPolicy) []error {

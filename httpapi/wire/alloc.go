@@ -59,6 +59,8 @@ type Allocation struct {
 	DeploymentStatus   *DeploymentStatus `json:",omitempty"`
 	PreviousAllocation string            `json:",omitempty"`
 	NextAllocation     string            `json:",omitempty"`
+	// Standby means that the allocation that it replaces is still in place, and has their slot in the group. Ours.
+	Standby bool `json:",omitempty"`
 	// EndedAt is when the servers read that the allocation ended by itself, or null. Ours.
 	EndedAt Time `json:",omitzero"`
 	// FollowupEvalID is the evaluation that waits until the replacement of the allocation is due, or empty.
@@ -87,6 +89,10 @@ type DesiredTransition struct {
 	DrainID   string `json:",omitempty"`
 	MarkClass string `json:",omitempty"`
 	MarkedAt  Time   `json:",omitzero"`
+	// SurgeDrainID is the drain that has requested a replacement before it marks the allocation, and SurgeAt the time of
+	// the request. Ours.
+	SurgeDrainID string `json:",omitempty"`
+	SurgeAt      Time   `json:",omitzero"`
 }
 
 // DeploymentStatus is the verdict on an allocation's health.
@@ -123,6 +129,8 @@ type AllocationListStub struct {
 	FollowupEvalID     string
 	PreviousAllocation string `json:",omitempty"`
 	NextAllocation     string
+	// Standby is that of [Allocation]. Ours.
+	Standby bool `json:",omitempty"`
 	// RescheduleTracker lists the failed predecessors, or is nil if there are none.
 	RescheduleTracker *RescheduleTracker
 	// The preemptions are empty: the scheduler preempts nothing.
@@ -273,7 +281,7 @@ func newAllocation(a *cluster.Allocation, job *Job) *Allocation {
 		TaskStates: taskStates(a), VolumeHolds: newVolumeHolds(a.VolumeHolds),
 		DataIn: newDataMove(a.DataIn), DataOut: newDataMove(a.DataOut),
 		DeploymentID: string(a.DeploymentID), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
-		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
+		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation), Standby: a.Standby,
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, AllocModifyIndex: a.AllocModifyIndex,
 		CreateTime: unixNano(a.CreateTime), ModifyTime: unixNano(a.ModifyTime),
 	}
@@ -288,7 +296,7 @@ func NewAllocationListStub(a *cluster.Allocation) *AllocationListStub {
 		DesiredTransition: newDesiredTransition(a.DesiredTransition),
 		ClientStatus:      string(a.ClientStatus), ClientDescription: clientDescription(a),
 		TaskStates: taskStates(a), DeploymentStatus: newDeploymentStatus(a.DeploymentStatus),
-		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation),
+		PreviousAllocation: string(a.PreviousAllocation), NextAllocation: string(a.NextAllocation), Standby: a.Standby,
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
 		CreateTime: unixNano(a.CreateTime), ModifyTime: unixNano(a.ModifyTime),
 	}
@@ -305,7 +313,7 @@ func newDesiredTransition(d cluster.DesiredTransition) *DesiredTransition {
 	w := &DesiredTransition{
 		Migrate: yes(d.Migrate), Reschedule: yes(d.Reschedule), ForceReschedule: yes(d.ForceReschedule),
 		NoShutdownDelay: yes(d.NoShutdownDelay), MigrateDisablePlacement: yes(d.MigrateDisablePlacement),
-		DrainID: string(d.Drain), MarkedAt: NewTime(d.MarkedAt),
+		DrainID: string(d.Drain), MarkedAt: NewTime(d.MarkedAt), SurgeDrainID: string(d.Surge), SurgeAt: NewTime(d.SurgeAt),
 	}
 	if d.Class != cluster.MarkNone {
 		w.MarkClass = d.Class.String()
@@ -339,7 +347,7 @@ func (w *Allocation) Allocation() (*cluster.Allocation, error) {
 		ClientStatus: cluster.ClientStatus(w.ClientStatus), ClientDescription: w.ClientDescription, ConfirmedAt: w.ConfirmedAt.Time, EndedAt: w.EndedAt.Time,
 		DataIn: w.DataIn.move(), DataOut: w.DataOut.move(),
 		DeploymentID: cluster.DeploymentID(w.DeploymentID), DeploymentStatus: w.DeploymentStatus.status(),
-		PreviousAllocation: cluster.AllocID(w.PreviousAllocation), NextAllocation: cluster.AllocID(w.NextAllocation),
+		PreviousAllocation: cluster.AllocID(w.PreviousAllocation), NextAllocation: cluster.AllocID(w.NextAllocation), Standby: w.Standby,
 		CreateIndex: w.CreateIndex, ModifyIndex: w.ModifyIndex, AllocModifyIndex: w.AllocModifyIndex,
 		CreateTime: fromUnixNano(w.CreateTime), ModifyTime: fromUnixNano(w.ModifyTime),
 	}
@@ -385,7 +393,7 @@ func (w *DesiredTransition) transition() cluster.DesiredTransition {
 	d := cluster.DesiredTransition{
 		Migrate: orZero(w.Migrate), Reschedule: orZero(w.Reschedule), ForceReschedule: orZero(w.ForceReschedule),
 		NoShutdownDelay: orZero(w.NoShutdownDelay), MigrateDisablePlacement: orZero(w.MigrateDisablePlacement),
-		Drain: cluster.DrainID(w.DrainID), MarkedAt: w.MarkedAt.Time,
+		Drain: cluster.DrainID(w.DrainID), MarkedAt: w.MarkedAt.Time, Surge: cluster.DrainID(w.SurgeDrainID), SurgeAt: w.SurgeAt.Time,
 	}
 	for class := range cluster.MarkClassCount {
 		if class.String() == w.MarkClass {

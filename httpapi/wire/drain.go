@@ -13,6 +13,18 @@ type DrainSpec struct {
 	// limit, below zero forces.
 	Deadline         time.Duration
 	IgnoreSystemJobs bool
+	// MaxSurge is max_surge for all groups that the drain moves and that have a lower one. It needs cluster version 9.
+	// Ours.
+	MaxSurge int `json:",omitempty"`
+}
+
+// Spec is the strategy as the servers keep it.
+func (s DrainSpec) Spec() cluster.DrainSpec {
+	return cluster.DrainSpec{Deadline: s.Deadline, IgnoreSystemJobs: s.IgnoreSystemJobs, MaxSurge: s.MaxSurge}
+}
+
+func newDrainSpec(s cluster.DrainSpec) DrainSpec {
+	return DrainSpec{Deadline: s.Deadline, IgnoreSystemJobs: s.IgnoreSystemJobs, MaxSurge: s.MaxSurge}
 }
 
 // DrainStrategy is a [DrainSpec] with the times that its request fixed.
@@ -21,11 +33,14 @@ type DrainStrategy struct {
 	ForceDeadline    Time
 	IgnoreSystemJobs bool
 	StartedAt        Time
+	// MaxSurge is that of the [DrainSpec]. Ours.
+	MaxSurge int `json:",omitempty"`
 }
 
 func newDrainStrategy(s cluster.DrainStrategy) *DrainStrategy {
 	return &DrainStrategy{
 		Deadline: s.Deadline, ForceDeadline: NewTime(s.ForceDeadline), IgnoreSystemJobs: s.IgnoreSystemJobs, StartedAt: NewTime(s.StartedAt),
+		MaxSurge: s.MaxSurge,
 	}
 }
 
@@ -137,7 +152,7 @@ func (r *DrainRequest) Spec() *cluster.DrainSpec {
 	if r.DrainSpec == nil {
 		return nil
 	}
-	return &cluster.DrainSpec{Deadline: r.DrainSpec.Deadline, IgnoreSystemJobs: r.DrainSpec.IgnoreSystemJobs}
+	return new(r.DrainSpec.Spec())
 }
 
 // DrainResponse answers a [DrainRequest].

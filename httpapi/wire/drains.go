@@ -268,6 +268,10 @@ type DrainAlloc struct {
 	Healthy     int `json:",omitempty"`
 	Count       int `json:",omitempty"`
 	MaxParallel int `json:",omitempty"`
+	// MaxSurge is how many allocations of its group may have their replacement beside them now: the larger max_surge of
+	// the group and the drain. StopsFirst is why there is none although one of both has it, or empty.
+	MaxSurge   int    `json:",omitempty"`
+	StopsFirst string `json:",omitempty"`
 }
 
 // NewDrainAllocs returns the reasons on a node in their order, never nil.
@@ -372,7 +376,7 @@ func NewJournal(j *journal.Journal) *Journal {
 	for _, e := range j.Events {
 		event := JournalEvent{Kind: e.Kind.String(), Time: NewTime(e.At), Index: e.Index, Text: e.Text(), By: e.By, Allocs: e.Allocs, Why: e.Why, Until: NewTime(e.Until)}
 		if e.Strategy != nil {
-			event.Strategy = &DrainSpec{Deadline: e.Strategy.Deadline, IgnoreSystemJobs: e.Strategy.IgnoreSystemJobs}
+			event.Strategy = new(newDrainSpec(*e.Strategy))
 		}
 		if e.Kind == journal.StageBegan || e.Kind == journal.StageEnded {
 			event.Stage = e.Stage.String()

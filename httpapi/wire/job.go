@@ -154,6 +154,10 @@ type MigrateStrategy struct {
 	HealthCheck     *string
 	MinHealthyTime  *time.Duration
 	HealthyDeadline *time.Duration
+	// MaxSurge is how many allocations of the group may have a replacement beside them. A nil field is taken from the
+	// key [cluster.MetaMaxSurge] of the group's meta, then of the job's, and is then zero. An answer has it only if it
+	// differs from that. Ours.
+	MaxSurge *int `json:",omitempty"`
 }
 
 // EphemeralDisk describes what happens to a group's data when it moves.
@@ -381,17 +385,18 @@ func NewJob(j *cluster.Job, region string) *Job {
 	}
 	for _, g := range j.TaskGroups {
 		if g != nil {
-			w.TaskGroups = append(w.TaskGroups, newTaskGroup(g, j.Type))
+			w.TaskGroups = append(w.TaskGroups, newTaskGroup(g, j))
 		}
 	}
 	return w
 }
 
-func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
+func newTaskGroup(g *cluster.TaskGroup, j *cluster.Job) *TaskGroup {
+	job := j.Type
 	w := &TaskGroup{
 		Name: new(g.Name), Count: new(g.Count), ShutdownDelay: new(g.ShutdownDelay), Meta: g.Meta,
 		Constraints:   slices.Concat(classConstraints(g.NodeClasses), distinctConstraint(g.DistinctHosts), newConstraints(g.Constraints)),
-		RestartPolicy: newRestartPolicy(g.RestartPolicyOf(nil, job)), Migrate: newMigrate(g.Migrate, job),
+		RestartPolicy: newRestartPolicy(g.RestartPolicyOf(nil, job)), Migrate: newMigrate(g, j),
 		EphemeralDisk: &EphemeralDisk{
 			Sticky: new(g.EphemeralDisk.Sticky), Migrate: new(g.EphemeralDisk.Migrate), SizeMB: new(g.EphemeralDisk.SizeMB),
 		},
@@ -411,20 +416,6 @@ func newTaskGroup(g *cluster.TaskGroup, job cluster.JobType) *TaskGroup {
 		}
 	}
 	return w
-}
-
-// newMigrate returns the block. A service that an older server registered without one has the default.
-func newMigrate(m *cluster.MigrateStrategy, job cluster.JobType) *MigrateStrategy {
-	if m == nil && job == cluster.JobService {
-		m = cluster.DefaultMigrateStrategy()
-	}
-	if m == nil {
-		return nil
-	}
-	return &MigrateStrategy{
-		MaxParallel: new(m.MaxParallel), HealthCheck: new(string(m.HealthCheck)),
-		MinHealthyTime: new(m.MinHealthyTime), HealthyDeadline: new(m.HealthyDeadline),
-	}
 }
 
 func newTask(t *cluster.Task, g *cluster.TaskGroup, job cluster.JobType) *Task {

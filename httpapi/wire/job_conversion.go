@@ -96,7 +96,7 @@ type conversion struct {
 
 func (c *conversion) group(w *TaskGroup) (*cluster.TaskGroup, error) {
 	g := &cluster.TaskGroup{
-		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w.Migrate), Update: c.update(w.Update), Reschedule: c.reschedulePolicy(w.ReschedulePolicy), ShutdownDelay: orZero(w.ShutdownDelay), MaxRunDuration: orZero(w.MaxRunDuration), Meta: w.Meta,
+		Name: orZero(w.Name), Count: 1, Migrate: c.migrate(w), Update: c.update(w.Update), Reschedule: c.reschedulePolicy(w.ReschedulePolicy), ShutdownDelay: orZero(w.ShutdownDelay), MaxRunDuration: orZero(w.MaxRunDuration), Meta: w.Meta,
 	}
 	var err error
 	if g.Volumes, err = volumesOf(w.Volumes); err != nil {
@@ -250,27 +250,6 @@ func (w *LogConfig) logs() *cluster.LogConfig {
 		return nil
 	}
 	return &l
-}
-
-// migrate fills a group's block from the job's and from the defaults. A job that is not a service
-// keeps its block, so that validation refuses it.
-func (c *conversion) migrate(w *MigrateStrategy) *cluster.MigrateStrategy {
-	if w == nil && c.job.Migrate == nil {
-		return nil
-	}
-	m := cluster.DefaultMigrateStrategy()
-	for _, block := range []*MigrateStrategy{c.job.Migrate, w} {
-		if block == nil {
-			continue
-		}
-		override(&m.MaxParallel, block.MaxParallel)
-		override(&m.MinHealthyTime, block.MinHealthyTime)
-		override(&m.HealthyDeadline, block.HealthyDeadline)
-		if block.HealthCheck != nil {
-			m.HealthCheck = cluster.HealthCheck(*block.HealthCheck)
-		}
-	}
-	return m
 }
 
 func override[T int | time.Duration](value *T, by *T) {

@@ -3,6 +3,8 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
@@ -152,4 +154,73 @@ func newReschedulePolicy(p *cluster.ReschedulePolicy, job cluster.JobType) *Resc
 		Attempts: new(p.Attempts), Interval: new(p.Interval), Delay: new(p.Delay), DelayFunction: new(string(p.DelayFunction)),
 		MaxDelay: new(p.MaxDelay), Unlimited: new(p.Unlimited),
 	}
+}
+
+// migrate fills a group's block from the job's and from the defaults. A job that is not a service
+// keeps its block, so that validation refuses it, and its meta sets nothing.
+func (c *conversion) migrate(g *TaskGroup) *cluster.MigrateStrategy {
+	surge := 0
+	if c.kind == cluster.JobService {
+		surge = surgeOfMeta(g.Meta, c.job.Meta)
+	}
+	if g.Migrate == nil && c.job.Migrate == nil && surge == 0 {
+		return nil
+	}
+	m := cluster.DefaultMigrateStrategy()
+	m.MaxSurge = surge
+	for _, block := range []*MigrateStrategy{c.job.Migrate, g.Migrate} {
+		if block == nil {
+			continue
+		}
+		override(&m.MaxParallel, block.MaxParallel)
+		override(&m.MinHealthyTime, block.MinHealthyTime)
+		override(&m.HealthyDeadline, block.HealthyDeadline)
+		override(&m.MaxSurge, block.MaxSurge)
+		if block.HealthCheck != nil {
+			m.HealthCheck = cluster.HealthCheck(*block.HealthCheck)
+		}
+	}
+	return m
+}
+
+// newMigrate returns the block of a group of the job. A service that an older server registered without one has the
+// default. A max_surge that is that of the meta is left out, so that a job that is read, changed in its meta and
+// registered has the new one.
+func newMigrate(g *cluster.TaskGroup, j *cluster.Job) *MigrateStrategy {
+	m := g.Migrate
+	if m == nil && j.Type == cluster.JobService {
+		m = cluster.DefaultMigrateStrategy()
+	}
+	if m == nil {
+		return nil
+	}
+	w := &MigrateStrategy{
+		MaxParallel: new(m.MaxParallel), HealthCheck: new(string(m.HealthCheck)),
+		MinHealthyTime: new(m.MinHealthyTime), HealthyDeadline: new(m.HealthyDeadline),
+	}
+	if m.MaxSurge != surgeOfMeta(g.Meta, j.Meta) {
+		w.MaxSurge = new(m.MaxSurge)
+	}
+	return w
+}
+
+// surgeOfMeta returns max_surge as the meta of a group or of its job sets it, or zero. A text that is no such number sets
+// nothing: registrations refuse it, and older servers have kept it.
+func surgeOfMeta(group, job map[string]string) int {
+	for _, meta := range []map[string]string{group, job} {
+		if text, is := meta[cluster.MetaMaxSurge]; is {
+			n, _ := ParseMaxSurge(text)
+			return n
+		}
+	}
+	return 0
+}
+
+// ParseMaxSurge reads max_surge from a value of meta.
+func ParseMaxSurge(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > cluster.MaxMaxSurge {
+		return 0, fmt.Errorf("it must be a whole number from 0 to %d", cluster.MaxMaxSurge)
+	}
+	return n, nil
 }

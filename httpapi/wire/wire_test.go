@@ -195,9 +195,9 @@ func full() *cluster.Allocation {
 		DesiredStatus: cluster.DesiredStop, DesiredDescription: cluster.DescMigrating,
 		DesiredTransition: cluster.DesiredTransition{
 			Migrate: true, MigrateDisablePlacement: true, Reschedule: true, ForceReschedule: true, NoShutdownDelay: true,
-			Drain: "d1", Class: cluster.MarkDeadline, MarkedAt: at(1),
+			Drain: "d1", Class: cluster.MarkDeadline, MarkedAt: at(1), Surge: "d1", SurgeAt: at(0),
 		},
-		StoppedAt: at(2), ClientStatus: cluster.ClientRunning, ClientDescription: "fine", ConfirmedAt: at(6), PreviousAllocation: "a0", NextAllocation: "a2", DeploymentID: "dep",
+		StoppedAt: at(2), ClientStatus: cluster.ClientRunning, ClientDescription: "fine", ConfirmedAt: at(6), PreviousAllocation: "a0", NextAllocation: "a2", Standby: true, DeploymentID: "dep",
 		DeploymentStatus: &cluster.DeploymentStatus{Healthy: new(true), Timestamp: at(3), Canary: true, ModifyIndex: 7},
 		DataIn:           &cluster.DataMove{State: cluster.DataCopied, Peer: "a0", Bytes: 10, Skipped: 1, StartedAt: at(0), EndedAt: at(1)},
 		DataOut:          &cluster.DataMove{State: cluster.DataGivenUp, Peer: "a2", Why: "the disk is full", StartedAt: at(3), EndedAt: at(4)},

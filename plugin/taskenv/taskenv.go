@@ -18,7 +18,7 @@
 //	NOMAD_ALLOC_PORT_<label>, NOMAD_ALLOC_IP_<label>, NOMAD_ALLOC_ADDR_<label>
 //	NOMAD_PORT_<task>_<label>, NOMAD_IP_<task>_<label>, NOMAD_ADDR_<task>_<label>
 //	                                                       of ports that other tasks themselves request
-//	NOMAD_META_<key>                                       of job, group and task
+//	NOMAD_META_<key>                                       of job, group and task, but for keys that begin with "nodedrain."
 //
 // NOMAD_HOST_PORT_<label> is the port of the host. NOMAD_PORT_<label> and NOMAD_ALLOC_PORT_<label> are the
 // port to which the driver maps it, and otherwise also the port of the host. In labels and in names of tasks, a
@@ -272,8 +272,10 @@ func (e *Env) addTask(t *cluster.Task) {
 	e.addMeta(t.Meta)
 }
 
-// addMeta adds the variables of one place. Two keys may have the same variable: the greater key wins.
+// addMeta adds the variables of one place, without the keys that are for the servers. Two keys may have the same
+// variable: the greater key wins.
 func (e *Env) addMeta(meta map[string]string) {
+	meta = cluster.TaskMeta(meta)
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		name := cluster.VariableName(key)
 		value := strings.ReplaceAll(meta[key], "\x00", "_")

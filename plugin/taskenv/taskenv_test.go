@@ -21,9 +21,9 @@ func source() taskenv.Source {
 	task := &cluster.Task{
 		Name: "web", Resources: cluster.Resources{CPU: 500, MemoryMB: 256}, MemoryMaxMB: 512, Cores: 3,
 		Env:  map[string]string{"PORT": "80", "WHERE": "${node.datacenter}/${attr.kernel.name}", "DATA": "${NOMAD_ALLOC_DIR}/data"},
-		Meta: map[string]string{"team-name": "task", "b": "task"},
+		Meta: map[string]string{"team-name": "task", "b": "task", "nodedrain.x": "task"},
 	}
-	group := &cluster.TaskGroup{Name: "front", Meta: map[string]string{"b": "group", "c.d": "group"}, Tasks: []*cluster.Task{task}}
+	group := &cluster.TaskGroup{Name: "front", Meta: map[string]string{"b": "group", "c.d": "group", cluster.MetaMaxSurge: "1"}, Tasks: []*cluster.Task{task}}
 	return taskenv.Source{
 		Node: &cluster.Node{
 			ID: "node-1", Name: "host-1", Datacenter: "dc1", NodeClass: "big", NodePool: "default",
@@ -34,7 +34,7 @@ func source() taskenv.Source {
 		Alloc: &cluster.Allocation{
 			ID: "4f1b5b3e-0000-4000-8000-000000000001", Name: "shop.front[3]", Namespace: "default", JobID: "shop", TaskGroup: "front",
 			Cores: &cluster.AssignedCores{All: []cluster.TaskCores{{Task: "beside", Cores: cluster.Cores{0}}, {Task: "web", Cores: cluster.Cores{1, 2, 4}}}},
-			Job:   &cluster.Job{ID: "shop", Meta: map[string]string{"a": "job", "b": "job"}, TaskGroups: []*cluster.TaskGroup{group}},
+			Job:   &cluster.Job{ID: "shop", Meta: map[string]string{"a": "job", "b": "job", "nodedrain.x": "job"}, TaskGroups: []*cluster.TaskGroup{group}},
 		},
 		Group: group, Task: task,
 		Dirs: taskenv.DirsOf(driver.FSNone, "/data/4f1b", "/data/4f1b/web"),
@@ -91,6 +91,7 @@ func TestNew_expected(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(e.Map())) {
 		must.True(t, name == "NOMAD_PARENT_CGROUP" || variables.OfTask(s.Alloc.Job, s.Group, s.Task, name), must.Sprint(name))
 	}
+	must.False(t, variables.OfTask(s.Alloc.Job, s.Group, s.Task, "NOMAD_META_NODEDRAIN_X"))
 }
 
 // The index is the number in the last brackets of the name. Bug: a bracket in the name of the job or of the group hid it.

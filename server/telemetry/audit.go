@@ -133,7 +133,7 @@ func (a *auditor) report(f witness.Finding) {
 	}
 }
 
-// countMarks counts the marks of an entry, and how long drains waited for their first mark.
+// countMarks counts the marks and the requests for replacements of an entry, and how long drains waited for their first mark.
 func (a *auditor) countMarks(entry shims.Applied) {
 	m, marks := entry.Message.(*shims.AllocUpdateDesiredTransition)
 	marked, judged := entry.Response.(shims.MarksApplied)
@@ -142,6 +142,10 @@ func (a *auditor) countMarks(entry shims.Applied) {
 	}
 	timed := map[cluster.DrainID]bool{}
 	for _, mark := range marked.Accepted {
+		if mark.Surge {
+			a.t.series.surges.WithLabelValues().Inc()
+			continue
+		}
 		a.t.series.marks.WithLabelValues(identifier(mark.Class.String())).Inc()
 		n := entry.Before.Node(mark.Node)
 		if timed[mark.Drain] || n == nil || n.Drain == nil || n.Drain.Marked != [cluster.MarkClassCount]int{} {

@@ -26,8 +26,8 @@ const (
 
 // series are the counters of events and the histograms of durations.
 type series struct {
-	violations, writes, refused, marks, ended, requests, heartbeats, collected, processes, moves *prometheus.CounterVec
-	firstMark, duration, lateness, step, request                                                 *prometheus.HistogramVec
+	violations, writes, refused, marks, surges, ended, requests, heartbeats, collected, processes, moves *prometheus.CounterVec
+	firstMark, duration, lateness, step, request                                                         *prometheus.HistogramVec
 }
 
 // newSeries registers the series. Buckets are in seconds.
@@ -41,6 +41,7 @@ func newSeries(registry *prometheus.Registry) (s series, err error) {
 	s.writes = counter("raft_writes_total", "Raft writes that this server proposed, by type and outcome.", "type", "outcome")
 	s.refused = counter("drain_items_refused_total", "Marks and completions that the FSM refused because the state had changed since the plan.", "kind")
 	s.marks = counter("drain_marks_total", "Allocations that drains marked to leave, by class of mark. Every server counts all of them.", "class")
+	s.surges = counter("drain_surge_requests_total", "Replacements that drains requested before they marked the allocation. Every server counts all of them.")
 	s.ended = counter("drains_ended_total", "Drains that ended, by outcome. Every server counts all of them.", "outcome")
 	s.requests = counter("http_requests_total", "HTTP requests answered, by method, route and status code.", "method", "route", "code")
 	s.heartbeats = counter("heartbeats_missed_total", "Nodes that became down or disconnected because of a missed heartbeat. Every server counts all of them.", "status")
@@ -99,6 +100,7 @@ func (s *series) start() {
 		s.moves.WithLabelValues(identifier(string(state)))
 	}
 	s.processes.WithLabelValues()
+	s.surges.WithLabelValues()
 	s.requests.WithLabelValues("", otherRoute, "404")
 	s.request.WithLabelValues("", otherRoute)
 	for _, v := range []*prometheus.HistogramVec{s.firstMark, s.lateness, s.step} {

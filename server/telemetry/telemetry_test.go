@@ -541,6 +541,25 @@ func TestAudit_times(t *testing.T) {
 	})
 }
 
+// A request for a replacement is no mark.
+func TestAudit_surge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t, telemetry.Options{})
+		l.Must(&shims.RaiseClusterVersion{Version: cluster.MaxVersion})
+		l.Drain("n1", &cluster.DrainSpec{Deadline: time.Hour, MaxSurge: 1})
+		a := l.State().Alloc("a1")
+		mark := clustertest.Mark(l.State().Node("n1"), a, cluster.MarkPaced)
+		mark.Surge = true
+		applied := l.Must(&shims.AllocUpdateDesiredTransition{Marks: rules.Marks{At: time.Now(), Marks: []rules.Mark{mark}, Evals: []*cluster.Evaluation{l.Eval(a.Job)}}})
+		must.SliceLen(t, 1, applied.(shims.MarksApplied).Accepted)
+		must.Eq(t, "1", l.value("nodedrain_drain_surge_requests_total"))
+		must.Eq(t, "0", l.value(`nodedrain_drain_marks_total{class="paced"}`))
+		must.Eq(t, "0", l.value("nodedrain_drain_first_mark_seconds_count"))
+		l.Close()
+	})
+}
+
 // Raft's goroutine never waits for the witness. An entry that finds the queue full is missed and
 // counted, and is no broken guarantee.
 func TestOnApply_neverBlocks(t *testing.T) {

@@ -49,10 +49,18 @@ func StubTable(allocs []*wire.AllocationListStub, verbose bool, now time.Time) *
 		"Job", "Group", "Node", "Desired", "Status", "Health", "Created", "Modified")
 	for _, a := range allocs {
 		t.Row(cli.ShortID(a.ID, verbose), a.Name, a.Namespace, a.NodeID, a.EvalID,
-			a.JobID, a.TaskGroup, cmp.Or(a.NodeName, cli.ShortID(a.NodeID, false)), a.DesiredStatus, a.ClientStatus,
+			a.JobID, a.TaskGroup, cmp.Or(a.NodeName, cli.ShortID(a.NodeID, false)), DesiredCell(a.DesiredStatus, a.Standby), a.ClientStatus,
 			healthText(a.DeploymentStatus), cli.Ago(a.CreateTime, now, verbose), cli.Ago(a.ModifyTime, now, verbose))
 	}
 	return t
+}
+
+// DesiredCell is a desired status, and whether the allocation stands by for the one that it replaces.
+func DesiredCell(desired string, standby bool) string {
+	if standby {
+		return desired + " (standby)"
+	}
+	return desired
 }
 
 // healthText returns the verdict on an allocation's health.
@@ -128,6 +136,7 @@ func allocFacts(a *wire.Allocation, verbose bool) *cli.Facts {
 	if d := a.DesiredTransition; d != nil && d.DrainID != "" {
 		f.Add("Marked", fmt.Sprintf("%s by drain %s (%s)", cli.Clock(d.MarkedAt), cli.ShortID(d.DrainID, verbose), d.MarkClass))
 	}
+	f.AddAny("Surge", surgeText(a, verbose))
 	f.Add("Created", cli.Ago(a.CreateTime, time.Now(), true))
 	f.Add("Modified", cli.Ago(a.ModifyTime, time.Now(), true))
 	f.AddAny("Replaces", cli.ShortID(a.PreviousAllocation, verbose))
@@ -136,6 +145,23 @@ func allocFacts(a *wire.Allocation, verbose bool) *cli.Facts {
 		f.Add("Resources", fmt.Sprintf("%d MHz, %d MiB memory, %d MiB disk", cli.Number(r.CPU), cli.Number(r.MemoryMB), cli.Number(r.DiskMB)))
 	}
 	return &f
+}
+
+// surgeText is the part that an allocation has in a replacement before its stop, or empty: it stands by, or a drain has
+// requested its replacement.
+func surgeText(a *wire.Allocation, verbose bool) string {
+	d := a.DesiredTransition
+	switch {
+	case a.Standby:
+		return "standby: the allocation that it replaces is still in place"
+	case d == nil || d.SurgeDrainID == "":
+		return ""
+	case d.DrainID != "":
+		return fmt.Sprintf("replacement requested %s, before the mark", cli.Clock(d.SurgeAt))
+	case a.NextAllocation == "":
+		return fmt.Sprintf("replacement requested %s by drain %s; it has no place yet", cli.Clock(d.SurgeAt), cli.ShortID(d.SurgeDrainID, verbose))
+	}
+	return fmt.Sprintf("replacement requested %s by drain %s; it leaves when %s is healthy", cli.Clock(d.SurgeAt), cli.ShortID(d.SurgeDrainID, verbose), cli.ShortID(a.NextAllocation, verbose))
 }
 
 // Alive reports whether an allocation runs or starts.

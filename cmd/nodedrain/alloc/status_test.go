@@ -3,6 +3,7 @@ package alloc
 import (
 	"bytes"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,4 +121,30 @@ func TestExitCodeOf(t *testing.T) {
 		must.Eq(t, want, exitCodeOf(&wire.TaskState{Events: events}))
 	}
 	must.Eq(t, "-", exitCodeOf(&wire.TaskState{Events: []*wire.TaskEvent{ended("Exit Code: 1", nil), ended("The exit code is unknown", nil)}}))
+}
+
+// An allocation beside its replacement names it, and the replacement stands by. A list shows the latter.
+func TestAllocStatus_surge(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
+	requested := cluster.DesiredTransition{Surge: "d0000000-1111", SurgeAt: at}
+	marked := requested
+	marked.Drain, marked.Migrate = "d0000000-1111", true
+	for _, c := range []struct {
+		alloc cluster.Allocation
+		want  string
+	}{
+		{cluster.Allocation{}, ""},
+		{cluster.Allocation{DesiredTransition: requested}, "replacement requested 2026-11-20T12:00:00 by drain d0000000; it has no place yet"},
+		{cluster.Allocation{DesiredTransition: requested, NextAllocation: "22222222-3333"}, "replacement requested 2026-11-20T12:00:00 by drain d0000000; it leaves when 22222222 is healthy"},
+		{cluster.Allocation{DesiredTransition: marked, NextAllocation: "22222222-3333"}, "replacement requested 2026-11-20T12:00:00, before the mark"},
+		{cluster.Allocation{Standby: true, PreviousAllocation: "1"}, "standby: the allocation that it replaces is still in place"},
+	} {
+		must.Eq(t, c.want, surgeText(wire.NewAllocation(&c.alloc, "global"), false))
+		var facts bytes.Buffer
+		allocFacts(wire.NewAllocation(&c.alloc, "global"), false).Write(&facts)
+		must.Eq(t, c.want != "", strings.Contains(facts.String(), "Surge"), must.Sprint(facts.String()))
+	}
+	stub := wire.NewAllocationListStub(&cluster.Allocation{DesiredStatus: cluster.DesiredRun, Standby: true})
+	must.StrContains(t, StubTable([]*wire.AllocationListStub{stub}, false, at).String(), "run (standby)")
 }

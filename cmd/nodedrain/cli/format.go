@@ -77,6 +77,9 @@ func LimitText(s *wire.DrainStrategy) string {
 	if s.IgnoreSystemJobs {
 		text += "; ignoring system jobs"
 	}
+	if s.MaxSurge > 0 {
+		text += fmt.Sprintf("; max_surge %d", s.MaxSurge)
+	}
 	return text
 }
 

@@ -127,7 +127,7 @@ func updatedAt(n *wire.Node) time.Time {
 }
 
 func sameStrategy(a, b *wire.DrainStrategy) bool {
-	return a.Deadline == b.Deadline && a.ForceDeadline.Equal(b.ForceDeadline.Time) && a.IgnoreSystemJobs == b.IgnoreSystemJobs
+	return a.Deadline == b.Deadline && a.ForceDeadline.Equal(b.ForceDeadline.Time) && a.IgnoreSystemJobs == b.IgnoreSystemJobs && a.MaxSurge == b.MaxSurge
 }
 
 // ended returns how the drain ended. A cancelled drain is not complete.
@@ -260,6 +260,9 @@ func (f *Follower) empty() []event {
 // changes returns the changes of an allocation between two reads, oldest first. A slow read
 // can find several.
 func changes(was, is *wire.Allocation) (events []event) {
+	if surgeRequested(is) && !surgeRequested(was) {
+		events = append(events, event{is.DesiredTransition.SurgeAt.Time, fmt.Sprintf("Alloc %q replacement requested", is.ID)})
+	}
 	if marked(is) && !marked(was) {
 		events = append(events, event{is.DesiredTransition.MarkedAt.Time, fmt.Sprintf("Alloc %q marked for migration", is.ID)})
 	}
@@ -270,6 +273,11 @@ func changes(was, is *wire.Allocation) (events []event) {
 		events = append(events, event{unixTime(0, is.ModifyTime), fmt.Sprintf("Alloc %q status %s -> %s", is.ID, was.ClientStatus, is.ClientStatus)})
 	}
 	return events
+}
+
+// surgeRequested reports whether a drain has requested a replacement before it marks the allocation.
+func surgeRequested(a *wire.Allocation) bool {
+	return a.DesiredTransition != nil && a.DesiredTransition.SurgeDrainID != ""
 }
 
 // marked reports whether a drain marked the allocation.
@@ -465,9 +473,9 @@ func (l *leaving) update(left int) {
 }
 
 // roundsLeft returns the minimum number of rounds until the node is empty. A group of a service
-// leaves max_parallel allocations in a round; each other stage leaves in one. Groups leave side by
-// side, and the stages one after the other. There may be more rounds, because allocations on other
-// nodes share the pace. A time would be a guess: how long a round takes is known only afterwards.
+// leaves max_parallel allocations in a round, or max_surge with a replacement beside them; each other
+// stage leaves in one. Groups leave side by side, and the stages one after the other. There may be
+// more rounds, because allocations on other nodes share the pace. A time would be a guess: how long a round takes is known only afterwards.
 func roundsLeft(allocs []wire.DrainAlloc, s *wire.DrainStrategy, now time.Time) (rounds int) {
 	atOnce := s != nil && (s.Deadline < 0 || s.Deadline > 0 && !now.Before(s.ForceDeadline.Time))
 	groups := map[[3]string]int{} // by namespace, job and group
@@ -480,7 +488,8 @@ func roundsLeft(allocs []wire.DrainAlloc, s *wire.DrainStrategy, now time.Time) 
 		if a.Stage == cluster.StageConsumers.String() && a.MaxParallel > 0 && !atOnce {
 			key := [3]string{a.Namespace, a.JobID, a.TaskGroup}
 			groups[key]++
-			needs = (groups[key] + a.MaxParallel - 1) / a.MaxParallel
+			most := cmp.Or(a.MaxSurge, a.MaxParallel)
+			needs = (groups[key] + most - 1) / most
 		}
 		byStage[a.Stage] = max(byStage[a.Stage], needs)
 	}

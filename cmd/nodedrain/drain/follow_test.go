@@ -43,6 +43,20 @@ func texts(events []event) (list []string) {
 	return list
 }
 
+// A request for a replacement is a line of its own, before the mark.
+func TestFollower_surge(t *testing.T) {
+	t.Parallel()
+	f := Follower{Node: "n1"}
+	must.SliceEmpty(t, f.updateNode(drainingNode(time.Hour), nil))
+	must.SliceEmpty(t, f.updateAllocs(observed("a1 service run running")))
+	requested := observed("a1 service run running")
+	requested[0].DesiredTransition = &wire.DesiredTransition{SurgeDrainID: "d1", SurgeAt: wire.NewTime(began)}
+	must.Eq(t, []string{`Alloc "a1" replacement requested`}, texts(f.updateAllocs(requested)))
+	moved := observed("a1 service run running marked")
+	moved[0].DesiredTransition.SurgeDrainID = "d1"
+	must.Eq(t, []string{`Alloc "a1" marked for migration`}, texts(f.updateAllocs(moved)))
+}
+
 // The monitor prints the lines of Nomad's command, from the first mark to the end.
 func TestFollower_story(t *testing.T) {
 	t.Parallel()
@@ -378,6 +392,16 @@ func TestLeaving(t *testing.T) {
 	must.Eq(t, leaving{left: 90, most: 100}, l)
 	l.update(95)
 	must.Eq(t, leaving{left: 95, most: 105}, l)
+}
+
+// With a replacement beside them, max_surge allocations of a group leave in a round.
+func TestRoundsLeft_surge(t *testing.T) {
+	t.Parallel()
+	var left []wire.DrainAlloc
+	for range 5 {
+		left = append(left, wire.DrainAlloc{Stage: "consumers", JobID: "shop", TaskGroup: "web", MaxParallel: 1, MaxSurge: 3})
+	}
+	must.Eq(t, 2, roundsLeft(left, nil, began))
 }
 
 // A group needs a round for every max_parallel allocations, and each stage waits for the one before.

@@ -270,7 +270,7 @@ func (f *Follower) pausing(d *wire.Drain) (events []event) {
 // movedByResume reports whether a strategy differs from the one before only because a resume has moved the deadline. The
 // report of the drain has the line about it.
 func movedByResume(n *wire.Node, before, after *wire.DrainStrategy) bool {
-	if before.Deadline != after.Deadline || before.IgnoreSystemJobs != after.IgnoreSystemJobs {
+	if before.Deadline != after.Deadline || before.IgnoreSystemJobs != after.IgnoreSystemJobs || before.MaxSurge != after.MaxSurge {
 		return false
 	}
 	last := ""

@@ -59,7 +59,7 @@ func (f *planFlags) run(c *cli.Call) error {
 		return err
 	}
 	request := drainplan.Request{
-		Filter: f.filter, OneByOne: f.oneByOne, DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.IgnoreSystem},
+		Filter: f.filter, OneByOne: f.oneByOne, DrainSpec: f.Spec(limit),
 	}
 	for _, name := range c.Args {
 		node, _, err := c.Find(name, "Error planning drains")
@@ -172,6 +172,8 @@ func planGroups(groups []drainplan.Group) *cli.Table {
 // planNote is the most important remark about a group.
 func planNote(g drainplan.Group) string {
 	switch {
+	case g.StopsFirst != "":
+		return "stops first: " + cli.SingleLine(g.StopsFirst)
 	case g.NoRoom && g.Type == "service":
 		return "its budget has no room now"
 	case g.Longest:

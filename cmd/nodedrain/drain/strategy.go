@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cmd/nodedrain/cli"
+	"github.com/seed-f9cf0b39/nodedrain/httpapi/wire"
 )
 
 // Strategy has the flags of a drain strategy.
@@ -11,6 +12,9 @@ type Strategy struct {
 	Deadline          string
 	NoDeadline, Force bool
 	IgnoreSystem      bool
+	// MaxSurge is max_surge for all groups that the drain moves.
+	MaxSurge int
+	surgeSet bool
 }
 
 // Options are its flags.
@@ -20,6 +24,8 @@ func (s *Strategy) Options() cli.Options {
 		cli.Flag(&s.NoDeadline, "no-deadline", "The drain has no deadline."),
 		cli.Flag(&s.Force, "force", "All allocations leave now."),
 		cli.Flag(&s.IgnoreSystem, "ignore-system", "Leave system jobs on the node."),
+		cli.Value(s.setMaxSurge, "max-surge N", "Place up to N replacements of each group before the allocations that they replace stop. A group with a larger max_surge keeps its own. "+
+			"Groups whose allocations must stop first do so."),
 	}
 }
 
@@ -32,7 +38,21 @@ const (
 )
 
 // Given reports whether a flag is set.
-func (s *Strategy) Given() bool { return s.Deadline != "" || s.NoDeadline || s.Force || s.IgnoreSystem }
+func (s *Strategy) Given() bool {
+	return s.Deadline != "" || s.NoDeadline || s.Force || s.IgnoreSystem || s.surgeSet
+}
+
+// setMaxSurge sets max_surge.
+func (s *Strategy) setMaxSurge(text string) (err error) {
+	s.MaxSurge, err = wire.ParseMaxSurge(text)
+	s.surgeSet = true
+	return err
+}
+
+// Spec is the request of the flags with the deadline.
+func (s *Strategy) Spec(limit time.Duration) *wire.DrainSpec {
+	return &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: s.IgnoreSystem, MaxSurge: s.MaxSurge}
+}
 
 // Conflict returns the error of an invalid combination of flags, or empty. The texts are those of Nomad's
 // command.

@@ -115,7 +115,7 @@ func (f *drainFlags) run(c *cli.Call) error {
 	}
 	r := &drainRequest{c: c, drainFlags: f, node: node}
 	if f.plan {
-		plan, err := drain.PlanOf(c, node.ID, &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: f.IgnoreSystem}, f.plain)
+		plan, err := drain.PlanOf(c, node.ID, f.Spec(limit), f.plain)
 		if err != nil || !f.enable {
 			return err
 		}
@@ -229,9 +229,13 @@ func (r *drainRequest) printStopping(written *wire.DrainResponse) {
 
 // start starts or changes the drain of a node and monitors it.
 func (r *drainRequest) start(limit time.Duration) error {
+	stopsFirst, err := r.stopsFirst()
+	if err != nil {
+		return err
+	}
 	written, answer, err := r.c.API.UpdateDrain(r.c.Ctx, r.node.ID, wire.DrainRequest{
 		NodeID: r.node.ID, MarkEligible: !r.keepIneligible, Meta: r.meta.with(nil, "message", r.message),
-		DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: r.IgnoreSystem}, Plan: r.foretold,
+		DrainSpec: r.Spec(limit), Plan: r.foretold,
 	}, r.key)
 	if err != nil {
 		return cli.Errorf("Error updating drain specification: %v", err)
@@ -242,6 +246,9 @@ func (r *drainRequest) start(limit time.Duration) error {
 	if r.detach {
 		fmt.Fprintf(r.c.Out, "Node %q drain strategy set\n", r.node.ID)
 		r.printReplaced()
+		for _, line := range stopsFirst {
+			fmt.Fprintln(r.c.Out, line)
+		}
 		r.printPaused()
 		return nil
 	}
@@ -249,6 +256,9 @@ func (r *drainRequest) start(limit time.Duration) error {
 	drain.Stamped(r.c.Out, now, "Ctrl-C to stop monitoring: will not cancel the node drain")
 	drain.Stamped(r.c.Out, now, fmt.Sprintf("Node %q drain strategy set", r.node.ID))
 	r.printReplaced()
+	for _, line := range stopsFirst {
+		drain.Stamped(r.c.Out, now, line)
+	}
 	return r.watch(drain.Follower{Node: r.node.ID, Drain: written.DrainID, SkipSystem: r.IgnoreSystem}, answer.Index)
 }
 

@@ -92,6 +92,9 @@ func (r *drainRequest) changeText() string {
 	if r.IgnoreSystem {
 		text += "; ignoring system jobs"
 	}
+	if r.MaxSurge > 0 {
+		text += fmt.Sprintf("; max_surge %d", r.MaxSurge)
+	}
 	return text
 }
 
@@ -112,7 +115,7 @@ func (r *drainRequest) headline() string {
 	ctx, cancel := context.WithTimeout(r.c.Ctx, headlineTime)
 	defer cancel()
 	plan, _, err := client.PlanDrains(ctx, r.c.API, drainplan.Request{
-		Nodes: []string{r.node.ID}, DrainSpec: &wire.DrainSpec{Deadline: limit, IgnoreSystemJobs: r.IgnoreSystem}, Plays: 1,
+		Nodes: []string{r.node.ID}, DrainSpec: r.Spec(limit), Plays: 1,
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -158,6 +161,18 @@ func movingText(node *wire.Node, allocs []*wire.Allocation, skipSystem bool) str
 		text += "; storage plugins that serve system jobs stay"
 	}
 	return cli.SingleLine(text)
+}
+
+// stopsFirst returns lines about the groups that the max_surge of the request does not concern.
+func (r *drainRequest) stopsFirst() ([]string, error) {
+	if r.MaxSurge == 0 {
+		return nil, nil
+	}
+	allocs, _, err := r.c.API.NodeAllocations(r.c.Ctx, r.node.ID, client.Query{})
+	if err != nil {
+		return nil, cli.Errorf("Error querying node allocations: %v", err)
+	}
+	return drain.StopsFirstAmong(allocs).Lines(), nil
 }
 
 // printPaused prints that a drain is paused after a request that has set it: all drains are, or it was before.

@@ -84,6 +84,9 @@ func explain(c *cli.Base, r *wire.NodeDrain, verbose bool) {
 		c.Section("Reasons", reasonTable(r))
 		c.Section("Allocations Left", leftTable(r.Allocs, verbose))
 		printCauses(c.Out, r.Allocs, verbose)
+		if lines := drain.StopsFirstOnNode(r.Allocs).Lines(); len(lines) > 0 {
+			fmt.Fprintf(c.Out, "\n%s\n", strings.Join(lines, "\n"))
+		}
 	}
 }
 

@@ -235,7 +235,7 @@ func allocTable(allocs []*wire.Allocation, verbose bool, now time.Time) *cli.Tab
 	slices.SortStableFunc(allocs, func(a, b *wire.Allocation) int { return cmp.Compare(b.CreateIndex, a.CreateIndex) })
 	t := cli.NewTable("ID", cli.If(verbose, "Eval ID"), cli.If(verbose, "Namespace"), "Job", "Task Group", "Version", "Desired", "Status", "Created", "Modified")
 	for _, a := range allocs {
-		t.Row(cli.ShortID(a.ID, verbose), a.EvalID, a.Namespace, a.JobID, a.TaskGroup, cli.JobVersion(a), a.DesiredStatus, a.ClientStatus,
+		t.Row(cli.ShortID(a.ID, verbose), a.EvalID, a.Namespace, a.JobID, a.TaskGroup, cli.JobVersion(a), alloc.DesiredCell(a.DesiredStatus, a.Standby), a.ClientStatus,
 			cli.Ago(a.CreateTime, now, verbose), cli.Ago(a.ModifyTime, now, verbose))
 	}
 	return t

@@ -102,6 +102,9 @@ type Group struct {
 	Recovered bool
 	// Observed means that the times of the group were observed. Otherwise they are those that its job declares.
 	Observed bool
+	// StopsFirst is why the allocations of the group stop before their replacements start although the request has a
+	// MaxSurge, or empty.
+	StopsFirst string `json:",omitempty"`
 }
 
 // Unplaced is a group with allocations that find no place.
