@@ -20,10 +20,14 @@
 //     count − max_parallel. Marks of one entry are judged in allocation order,
 //     each in the state left by those before it. A free mark on an allocation that is healthy, or
 //     that was healthy and may recover.
+//   - G1, in a group with a max_surge (F6): a paced mark without a healthy replacement that its drain
+//     had requested, or after which fewer were healthy than before, the replacement counted. More
+//     requests than max_surge, or more marks after requests than max_parallel before the plan. An
+//     allocation that stands by without an original in place, or the other way round.
 //   - G2: a mark on a node that was not draining, or was draining for another
 //     drain; a deadline mark before the deadline; a forced mark without force; a mark that the
 //     request excludes; a mark that was changed or withdrawn without a cancel, or that a cancel
-//     left; a revision that does not follow the strategy.
+//     left; a revision that does not follow the strategy. The same for requests for replacements.
 //   - G2, of entries with planned items: a deadline, forced or stage mark, or
 //     an end, planned against another revision; a mark that was not planned.
 //   - G3: a mark on an allocation whose stage had not come.

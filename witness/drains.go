@@ -263,6 +263,10 @@ func leaving(s State, d *cluster.Drain) iter.Seq[*cluster.Allocation] {
 func (w *Witness) judgeCancelled(e Entry, d *cluster.Drain) (stopping int) {
 	for a := range e.After.AllocsByNode(d.NodeID) {
 		switch t := a.DesiredTransition; {
+		case opinion.RequestedBy(a, d) && opinion.Live(a):
+			f := findingOf(a)
+			f.Kind, f.Drain, f.Why = NotWithdrawn, d.ID, "the cancel left its request for a replacement"
+			w.find(e, f)
 		case !opinion.Live(a) || !t.Migrate || t.Drain != d.ID:
 		case opinion.Stopping(a):
 			stopping++

@@ -17,6 +17,15 @@ const (
 	BelowLimit Kind = iota
 	// NoLimit (G1): a paced mark in a group that does not exist has no budget.
 	NoLimit
+	// NotReplaced (G1): a paced mark in a group with a max_surge, on an allocation without a healthy replacement beside
+	// it that its drain had requested.
+	NotReplaced
+	// TooManySurges (G1): a request beyond the max_surge of its group, or more marks after requests than max_parallel
+	// permits before the scheduler has answered.
+	TooManySurges
+	// WrongStandby (G1): an allocation stands by although its original has left or ended, or does not although its
+	// original is in place.
+	WrongStandby
 	// NotFree (G1): a free mark on a healthy allocation, or on one that was healthy and has been
 	// unhealthy for less than the healthy deadline of its group.
 	NotFree
@@ -32,6 +41,9 @@ const (
 	// UnexplainedMark (G2): a mark without a plan, a change of a mark, or a mark that changed more
 	// than its own fields.
 	UnexplainedMark
+	// WrongRequest (G2): a request for a replacement that no entry plans, that its drain may not make, or that was changed
+	// or withdrawn without a cancel.
+	WrongRequest
 	// NotWithdrawn (G2): a cancel left a mark of its drain, or a part of it.
 	NotWithdrawn
 	// ForeignMarkWithdrawn (G2): a mark that no drain made was withdrawn.
@@ -105,7 +117,7 @@ func (k Kind) Guarantee() string {
 // String returns the kind in a few words.
 func (k Kind) String() string {
 	names := [kindCount]string{
-		"below limit", "no limit", "not free", "not draining", "not due", "stale revision", "marked excluded", "unexplained mark", "not withdrawn",
+		"below limit", "no limit", "not replaced", "too many surges", "wrong standby", "not free", "not draining", "not due", "stale revision", "marked excluded", "unexplained mark", "wrong request", "not withdrawn",
 		"foreign mark withdrawn", "placed again", "revision moved", "out of turn", "untrue outcome", "miscounted stopping", "miscounted volumes",
 		"miscounted data",
 		"miscounted marks", "miscounted purged", "deleted running", "miscounted unconfirmed", "confirmed early", "collected counted", "ended early", "no record", "second outcome", "ended without cause", "made eligible",

@@ -33,6 +33,8 @@ func (w *Witness) observeAlloc(e Entry, id cluster.AllocID) *cluster.Allocation 
 	}
 	is, fresh := after.DesiredTransition, newlyMarked(before, after)
 	f := findingOf(after)
+	observeStandby(w, e, f, before, after)
+	observeRequest(w, e, f, was, after)
 	switch {
 	case fresh:
 		w.observeMark(e, was, after)
@@ -83,7 +85,7 @@ func (w *Witness) observeWithdrawn(e Entry, f Finding, was cluster.DesiredTransi
 		f.Kind, f.Why = ForeignMarkWithdrawn, "a mark that no drain made was withdrawn"
 	case record == nil || record.Outcome != cluster.OutcomeCancelled || drainOn(e.Before, after.NodeID, was.Drain) == nil:
 		f.Kind, f.Why = MarkLost, "its mark was removed, and its drain was not cancelled"
-	case after.DesiredTransition != withoutMark(was):
+	case after.DesiredTransition != withoutRequest(withoutMark(was)):
 		f.Kind, f.Why = NotWithdrawn, fmt.Sprintf("the cancel left %+v of its mark", after.DesiredTransition)
 	default:
 		return
@@ -103,6 +105,12 @@ func drainOn(s State, id cluster.NodeID, drain cluster.DrainID) *cluster.Drain {
 func withoutMark(t cluster.DesiredTransition) cluster.DesiredTransition {
 	t.Migrate, t.MigrateDisablePlacement = false, false
 	t.Drain, t.Class, t.MarkedAt = "", cluster.MarkNone, time.Time{}
+	return t
+}
+
+// withoutRequest returns the transition of an allocation without the request for its replacement.
+func withoutRequest(t cluster.DesiredTransition) cluster.DesiredTransition {
+	t.Surge, t.SurgeAt = "", time.Time{}
 	return t
 }
 
@@ -148,7 +156,7 @@ func (w *Witness) judgeFields(e Entry, f Finding, was cluster.DesiredTransition,
 		f.Why = fmt.Sprintf("the mark has the time %s and its entry %s", t.MarkedAt, e.At)
 	case withoutMark(t) != withoutMark(was):
 		f.Why = fmt.Sprintf("the mark changed more than its own fields: %+v became %+v", was, t)
-	case e.Source != UnknownSource && !slices.ContainsFunc(e.Planned, func(p Planned) bool { return p.Alloc == a.ID && p.Class == t.Class }):
+	case e.Source != UnknownSource && !slices.ContainsFunc(e.Planned, func(p Planned) bool { return p.Alloc == a.ID && p.Class == t.Class && !p.Surge }):
 		f.Why = fmt.Sprintf("an entry without this mark marked it %s", t.Class)
 	}
 	if f.Why != "" {
@@ -165,7 +173,7 @@ func (w *Witness) judgeFields(e Entry, f Finding, was cluster.DesiredTransition,
 // judgePlan finds marks planned against another revision of the drain, and marks without an
 // evaluation.
 func (w *Witness) judgePlan(e Entry, f Finding, t cluster.DesiredTransition, d *cluster.Drain) {
-	revisions := planned(e, func(p Planned) bool { return p.Alloc == f.Alloc })
+	revisions := planned(e, func(p Planned) bool { return p.Alloc == f.Alloc && !p.Surge })
 	if len(revisions) == 0 {
 		return
 	}
@@ -174,13 +182,20 @@ func (w *Witness) judgePlan(e Entry, f Finding, t cluster.DesiredTransition, d *
 		f.Kind, f.Why = StaleRevision, fmt.Sprintf("planned against revision %d and marked at revision %d", revisions[0], d.Revision)
 		w.find(e, f)
 	}
-	for eval := range e.After.EvalsByJob(f.Group.Job) {
+	if !evaluates(e, f.Group.Job) {
+		f.Kind, f.Why = NoEvaluation, "marked without an evaluation of its job in the same entry"
+		w.find(e, f)
+	}
+}
+
+// evaluates reports whether the entry created a pending evaluation of the job.
+func evaluates(e Entry, job cluster.JobKey) bool {
+	for eval := range e.After.EvalsByJob(job) {
 		if eval.CreateIndex == e.Index && eval.Status == "pending" {
-			return
+			return true
 		}
 	}
-	f.Kind, f.Why = NoEvaluation, "marked without an evaluation of its job in the same entry"
-	w.find(e, f)
+	return false
 }
 
 // planned returns the revisions against which the matching items were planned.
@@ -222,6 +237,8 @@ func whyNotFree(e Entry, f Finding, t cluster.DesiredTransition) string {
 	case t.Class != cluster.MarkFree || a == nil || !exists:
 	case healthy(a, e.Before):
 		return "free mark on a healthy allocation"
+	case a.Standby && opinion.TakesOver(a, e.Before.Node(a.NodeID)):
+		return "free mark on a healthy allocation that stands by"
 	case t.MarkedAt.Before(pace.HeldUntil(a)):
 		return fmt.Sprintf("free mark on an allocation that was healthy and may recover until %s", pace.HeldUntil(a))
 	}

@@ -78,8 +78,9 @@ type Planned struct {
 	Node  cluster.NodeID
 	// Revision is that of the drain's strategy when it was planned.
 	Revision cluster.Revision
-	// Class is the class of a mark.
+	// Class is the class of a mark. Surge means that the mark only requests a replacement.
 	Class cluster.MarkClass
+	Surge bool
 }
 
 // Touched names the rows that an entry may have written: every row it wrote, and possibly

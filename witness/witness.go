@@ -168,11 +168,14 @@ func (w *Witness) judgePaced(e Entry, key cluster.GroupKey, marked []*cluster.Al
 		if wasHealthy(e, a) {
 			level.Healthy++
 		}
+		level.Healthy -= activated(e, a)
 	}
-	for _, a := range marked {
+	for i, a := range marked {
+		earlier := level.Healthy
 		if wasHealthy(e, a) {
 			level.Healthy--
 		}
+		level.Healthy += activated(e, a)
 		if a.DesiredTransition.Class != cluster.MarkPaced {
 			continue
 		}
@@ -182,6 +185,17 @@ func (w *Witness) judgePaced(e Entry, key cluster.GroupKey, marked []*cluster.Al
 		case !exists:
 			f.Kind, f.Why = NoLimit, "paced mark in a group that does not exist"
 			w.find(e, f)
+			continue
+		case surges(e, a):
+			least := earlier - fewer(e, a)
+			if judgeReplaced(w, e, f, a, marked[i+1:]) && level.Healthy < least {
+				f.Kind, f.Why = BelowLimit, "paced mark left fewer healthy allocations than before, its replacement counted"
+				f.Healthy, f.Limit = level.Healthy, least
+				w.find(e, f)
+			}
+			at := level
+			at.Limit = min(at.Limit, least)
+			g.lowestAtMark.lower(at)
 			continue
 		case level.Healthy < level.Limit:
 			f.Kind, f.Why = BelowLimit, "paced mark took its group below its limit"

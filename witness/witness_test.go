@@ -442,7 +442,7 @@ func TestWitness_findsEachViolation(t *testing.T) {
 		}},
 	}
 	has := map[witness.Kind]bool{}
-	for _, c := range slices.Concat(cases, wrongConfirmations(), wrongData()) {
+	for _, c := range slices.Concat(cases, wrongConfirmations(), wrongData(), wrongSurges()) {
 		has[c.kind] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

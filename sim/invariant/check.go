@@ -8,16 +8,20 @@ type Check string
 
 // The checks in the order of their guarantees. Each comment describes the violation.
 const (
-	BelowLimit  Check = "G1 below limit"  // a paced mark left its group below its limit
-	WrongClass  Check = "G1 wrong class"  // the contract did not allow the class of a mark where it was applied
-	SlotsTaken  Check = "G1 slots taken"  // a free or canary mark beyond the group's slots
-	VerdictLost Check = "G1 verdict lost" // an allocation has another verdict than its client reported
-	WronglyHeld Check = "G1 wrongly held" // an allocation counts as unhealthy since another time
+	BelowLimit    Check = "G1 below limit"     // a paced mark left its group below its limit
+	WrongClass    Check = "G1 wrong class"     // the contract did not allow the class of a mark where it was applied
+	SlotsTaken    Check = "G1 slots taken"     // a free or canary mark beyond the group's slots
+	NotReplaced   Check = "G1 not replaced"    // a paced mark of a group with a max_surge, without a healthy replacement (F6)
+	TooManySurges Check = "G1 too many surges" // a request beyond max_surge, or a mark after one that max_parallel forbids
+	WrongStandby  Check = "G1 wrong standby"   // an allocation stands by, and its original is not in place, or the other way round
+	VerdictLost   Check = "G1 verdict lost"    // an allocation has another verdict than its client reported
+	WronglyHeld   Check = "G1 wrongly held"    // an allocation counts as unhealthy since another time
 
 	NotDraining          Check = "G2 not draining"           // a mark or an end for a drain that did not run on the node
 	StaleRevision        Check = "G2 stale revision"         // applied although the strategy had been changed since the plan
 	MarkedExcluded       Check = "G2 marked excluded"        // a mark of an allocation that the request excludes
 	UnexplainedMark      Check = "G2 unexplained mark"       // an entry made or changed a mark that it does not plan
+	WrongRequest         Check = "G2 wrong request"          // a request for a replacement that its drain may not make or withdraw
 	NotWithdrawn         Check = "G2 not withdrawn"          // a cancel left a mark of its drain, or miscounted the withdrawn marks
 	ForeignMarkWithdrawn Check = "G2 foreign mark withdrawn" // a mark that no drain made was withdrawn
 	StoppedWithoutMark   Check = "G2 stopped without mark"   // a plan stopped an allocation to migrate it, but it had no mark
@@ -101,8 +105,8 @@ const (
 // Checks returns all checks.
 func Checks() []Check {
 	return []Check{
-		BelowLimit, WrongClass, SlotsTaken, VerdictLost, WronglyHeld,
-		NotDraining, StaleRevision, MarkedExcluded, UnexplainedMark, NotWithdrawn, ForeignMarkWithdrawn,
+		BelowLimit, WrongClass, SlotsTaken, NotReplaced, TooManySurges, WrongStandby, VerdictLost, WronglyHeld,
+		NotDraining, StaleRevision, MarkedExcluded, UnexplainedMark, WrongRequest, NotWithdrawn, ForeignMarkWithdrawn,
 		StoppedWithoutMark, PlacedAgain, RepeatedActed, RevisionMoved, WrongPause, WrongUndo, WroteAfterTerm,
 		OutOfTurn, BatchEarly,
 		LateEnd, EndForgotten, Stalled, WrongBound, BoundBroken, Mistimed, DeadlineMoved,

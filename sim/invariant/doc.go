@@ -35,7 +35,10 @@
 //
 //	G1  budget    Each accepted mark in the state after the marks before it: the room of a
 //	              paced mark, the class of every mark, the slots of free and canary marks.
-//	              Each verdict that a client reports is in the row.
+//	              Each verdict that a client reports is in the row. In a group with a
+//	              max_surge, each request for a replacement, and the healthy replacement
+//	              of each paced mark (F6). An allocation stands by exactly while its
+//	              original is in place.
 //	G2  cause     The drain and its revision. A cancel withdraws the marks of its drain. Other
 //	              entries change no marks and revisions.
 //	G3  order     The turn of each mark. Batch work runs until the deadline.

@@ -177,6 +177,9 @@ func (w *evalJudge) requirementOf() requirement {
 		if slices.ContainsFunc(w.e.nodes, becameEligible) {
 			return w.forNodes(m.At, m.Node)
 		}
+		if m.Spec == nil {
+			return w.forWithdrawn(m)
+		}
 	case *shims.JobDeregister:
 		if !m.Purge || w.keepsWork(m) {
 			return requirement{trigger: "job-deregister", at: m.At, jobs: []cluster.JobKey{m.Job}}
@@ -200,6 +203,17 @@ func (w *evalJudge) forMarked(at time.Time) requirement {
 	for _, a := range w.e.allocs {
 		if a.before != nil && a.after != nil && !opinion.Leaving(a.before) && opinion.Leaving(a.after) {
 			r.jobs = append(r.jobs, groupOf(a.after).Job)
+		}
+	}
+	return r.sorted()
+}
+
+// forWithdrawn returns the evaluations for a cancel: those of the jobs with a replacement that nothing requests any more.
+func (w *evalJudge) forWithdrawn(m *shims.NodeUpdateDrain) requirement {
+	r, n := requirement{trigger: "node-drain", at: m.At}, w.tables.node(m.Node)
+	for _, a := range n.live {
+		if opinion.RequestedBy(a.row, n.drain()) {
+			r.jobs = append(r.jobs, a.group.key.Job)
 		}
 	}
 	return r.sorted()
@@ -288,7 +302,7 @@ func (w *evalJudge) reconciles(before, after *cluster.Allocation) bool {
 		return w.isHeld(before) && (w.e.Before.ClusterVersion() < cluster.VersionOfConfirmingReports || !opinion.Unconfirmed(after))
 	case before.ClientStatus == "unknown":
 		return true
-	case before.ClientStatus != "pending" || after.ClientStatus != "running":
+	case before.ClientStatus != "pending" || after.ClientStatus != "running" || before.Standby:
 		return false
 	}
 	for a := before; a.PreviousAllocation != ""; { // an earlier one may be back, and later ones ended

@@ -18,7 +18,7 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 	}
 	waiting := map[cluster.GroupKey]bool{}
 	for _, n := range m.draining {
-		if m.coalesces(n) {
+		if coalesces(m, n) {
 			for _, a := range n.live {
 				waiting[a.group.key] = true
 			}
@@ -52,7 +52,7 @@ func (j *progressJudge) checkFreshPlan(m *snapshot, t *term, w Plan, planned map
 		return
 	}
 	for _, c := range w.Completions {
-		if t.sent[endItem(c.Node)] == 0 && !t.waits(m.at, refusedItem{drain: c.Drain}) && !t.failures.waits(&j.options, m.at) && !m.coalesces(m.node(c.Node)) {
+		if t.sent[endItem(c.Node)] == 0 && !t.waits(m.at, refusedItem{drain: c.Drain}) && !t.failures.waits(&j.options, m.at) && !coalesces(m, m.node(c.Node)) {
 			j.find(Forgotten, Violation{Drain: c.Drain, Node: c.Node}, "a fresh drainer would end the drain")
 		}
 	}

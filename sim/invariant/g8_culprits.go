@@ -49,6 +49,9 @@ func (r *reasons) judgeCulprit(a *alloc, ar *rules.AllocExplanation) {
 	case ar.Reason == rules.ReasonWaitingForData && state != rules.CulpritSilent:
 		state, since = rules.CulpritWithoutData, o.row.CreateTime
 	}
+	if ar.Reason == rules.ReasonWaitingForSurge && len(causes) == 1 && o.healthy() && !opinion.HoldsSurge(o.row) && (a.row.Standby || opinion.RequestedBy(a.row, a.node.drain())) {
+		state, since = rules.CulpritStays, time.Time{}
+	}
 	if c.State != state || state != rules.CulpritUnwritten && !c.Since.Equal(since) {
 		r.find(WrongCulprit, of(a), "%q names %s: it %q since %s, but it %q since %s", ar.Reason, c.Alloc, c.State, c.Since, state, since)
 	}
@@ -75,6 +78,8 @@ func causesOf(m *snapshot, a *alloc, ar *rules.AllocExplanation) (list []*alloc)
 		if taker, _ := opinion.MayMove(a.row, state{m.tables}); taker != nil {
 			list = append(list, m.allocs[taker.ID])
 		}
+	case rules.ReasonWaitingForSurge:
+		return causesOfSurge(m, ar)
 	case rules.ReasonWaitingForRoom:
 		for _, id := range ar.Outstanding {
 			if o := m.allocs[id]; o != nil {
@@ -86,7 +91,7 @@ func causesOf(m *snapshot, a *alloc, ar *rules.AllocExplanation) (list []*alloc)
 			return nil
 		}
 		for _, o := range a.group.members {
-			if o.live() && !opinion.Canary(o.row) && !o.healthy() {
+			if o.live() && !opinion.Canary(o.row) && !o.row.Standby && !o.healthy() {
 				list = append(list, o)
 			}
 		}
@@ -102,7 +107,7 @@ func isHeld(m *snapshot, a *alloc) bool { return !m.tally(a.group).pace.HeldUnti
 func missingIn(m *snapshot, g *group) int {
 	missing := m.tally(g).pace.Count
 	for _, o := range g.members {
-		if o.live() && !opinion.Canary(o.row) {
+		if o.live() && !opinion.Canary(o.row) && !o.row.Standby {
 			missing--
 		}
 	}
@@ -132,6 +137,8 @@ func stateOf(m *snapshot, o *alloc, planned bool) (rules.CulpritState, time.Time
 		return rules.CulpritMarked, written(o.row.DesiredTransition.MarkedAt)
 	case planned:
 		return rules.CulpritUnwritten, time.Time{}
+	case opinion.HoldsSurge(o.row) && o.healthy():
+		return rules.CulpritAwaitsReplacement, written(o.row.DesiredTransition.SurgeAt)
 	case healthy:
 		return rules.CulpritNotRunning, o.row.ModifyTime
 	case judged:
@@ -149,6 +156,10 @@ func (r *reasons) judgeEval(a *alloc, ar *rules.AllocExplanation) {
 	switch taker, _ := opinion.MayMove(a.row, state{r.now.tables}); {
 	case ar.Reason == rules.ReasonWaitingForScheduler, ar.Reason == rules.ReasonWaitingForData && taker == nil:
 		waited = a.group.job.open
+	case ar.Reason == rules.ReasonWaitingForSurge:
+		if blocked := a.group.blocked(); blocked != nil && opinion.RequestedBy(a.row, a.node.drain()) && len(ar.Outstanding) == 0 {
+			waited = []*cluster.Evaluation{blocked}
+		}
 	case ar.Reason == rules.ReasonWaitingForReplacement:
 		waited = []*cluster.Evaluation{a.group.blocked()}
 	}

@@ -27,9 +27,10 @@ type reasons struct {
 	// mayLag means that the drainer may not have acted on the newest state yet.
 	mayLag bool
 	// planned are the allocations with the reason "write pending". all counts them by group.
-	// paced and slots count those of them that take room and slots.
-	planned           map[cluster.AllocID]bool
-	all, paced, slots map[*group]int
+	// paced and slots count those of them that take room and slots, and requests and replaced those that take a part of
+	// max_surge, and of max_parallel after a request.
+	planned                               map[cluster.AllocID]bool
+	all, paced, slots, requests, replaced map[*group]int
 	// reported are the allocations with a reason.
 	reported map[*alloc]bool
 }
@@ -37,7 +38,7 @@ type reasons struct {
 func newReasons(j *Judge, t *term, m *snapshot, q Quiet) *reasons {
 	return &reasons{
 		facts: j.facts, ends: &j.ends, term: t, now: m, q: q, planned: map[cluster.AllocID]bool{}, reported: map[*alloc]bool{},
-		all: map[*group]int{}, paced: map[*group]int{}, slots: map[*group]int{},
+		all: map[*group]int{}, paced: map[*group]int{}, slots: map[*group]int{}, requests: map[*group]int{}, replaced: map[*group]int{},
 	}
 }
 
@@ -81,6 +82,9 @@ func (r *reasons) plan(report *rules.Report) {
 		}
 		r.planned[a.id()] = true
 		r.all[a.group]++
+		if planSurge(r, a) {
+			continue
+		}
 		if a.healthy() {
 			// The FSM will refuse a mark in flight that the present state does not allow.
 			if a.leaving() || a.node.drain() == nil || r.now.rule(a).class != cluster.MarkNone {
@@ -167,6 +171,8 @@ func (r *reasons) reason(a *alloc) (want rules.Reason, why string) {
 		return rules.ReasonWritePending, ": it may leave now, with a mark " + c.String()
 	case c == cluster.MarkFree || c == cluster.MarkCanary:
 		return r.reasonForSlot(a)
+	case rule.requests || rule.replaced:
+		return reasonForSurge(r, a, rule)
 	}
 	return r.reasonForRoom(a)
 }
@@ -200,7 +206,7 @@ func (r *reasons) reasonForRoom(a *alloc) (rules.Reason, string) {
 func (r *reasons) checkSettled() {
 	for _, n := range r.now.draining {
 		for _, a := range n.live {
-			if r.planned[a.id()] && !r.term.waits(r.now.at, refusedItem{n.drain().ID, a.id()}) && !r.now.coalesces(n) && !r.coalescesElsewhere(a.group) {
+			if r.planned[a.id()] && !r.term.waits(r.now.at, refusedItem{n.drain().ID, a.id()}) && !coalesces(r.now, n) && !r.coalescesElsewhere(a.group) {
 				r.find(UntrueReason, of(a), "the reason is %q, but no write is in flight and the drainer does not have to wait", rules.ReasonWritePending)
 			}
 		}
@@ -210,7 +216,7 @@ func (r *reasons) checkSettled() {
 // coalescesElsewhere reports whether the group has an allocation on a node whose deadline may
 // still wait for the deadlines of other nodes.
 func (r *reasons) coalescesElsewhere(g *group) bool {
-	return slices.ContainsFunc(g.members, func(a *alloc) bool { return r.now.coalesces(a.node) })
+	return slices.ContainsFunc(g.members, func(a *alloc) bool { return coalesces(r.now, a.node) })
 }
 
 // groupWaits reports whether the term may wait with a mark of the group after a refusal.
@@ -234,6 +240,9 @@ func (r *reasons) judgeNumbers(a *alloc, ar *rules.AllocExplanation) {
 	}
 	if ar.Reason == rules.ReasonWaitingForRoom {
 		r.judgeOutstanding(a, ar.Outstanding)
+	}
+	if ar.Reason == rules.ReasonWaitingForSurge {
+		judgeSurge(r, a, ar)
 	}
 	r.judgeEval(a, ar)
 	r.judgeCulprit(a, ar)
@@ -321,6 +330,10 @@ func (a *alloc) since(reason rules.Reason, p *opinion.Pauses) time.Time {
 		return later(p.Since(d), a.row.CreateTime)
 	case rules.ReasonBatchRunning, rules.ReasonWaitingForStage, rules.ReasonWaitingForHealth:
 		return here
+	case rules.ReasonWaitingForSurge:
+		if opinion.RequestedBy(a.row, d) || a.row.Standby {
+			return later(a.row.DesiredTransition.SurgeAt, here)
+		}
 	case rules.ReasonWaitingForReplacement:
 		return later(a.group.blocked().CreateTime, here)
 	case rules.ReasonBelowBudget:
@@ -413,13 +426,16 @@ func (r *reasons) hidden(id cluster.AllocID) (reason rules.Reason, hidden bool) 
 	switch rule := r.now.rule(a); rule.class {
 	case cluster.MarkNone:
 		return rule.hold, true
-	case cluster.MarkFree, cluster.MarkCanary:
-		return rules.ReasonWaitingForRoom, t.slotsLeft() < r.slots[a.group]
 	case cluster.MarkPaced:
+		if rule.requests || rule.replaced {
+			return hiddenSurge(r, a, rule)
+		}
 		if t.outstanding+r.all[a.group] > 1 { // besides the allocation
 			return rules.ReasonWaitingForRoom, t.room() < r.paced[a.group]
 		}
 		return rules.ReasonBelowBudget, t.room() < r.paced[a.group]
+	case cluster.MarkFree, cluster.MarkCanary:
+		return rules.ReasonWaitingForRoom, t.slotsLeft() < r.slots[a.group]
 	}
 	return 0, false
 }

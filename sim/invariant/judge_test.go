@@ -27,7 +27,7 @@ func allBroken(t *testing.T) (all []broken) {
 	all, _ = written(t)
 	for _, cases := range [...][]broken{
 		brokenBudget(), brokenCause(), brokenEnd(), brokenTruth(), brokenItems(), brokenEvals(), brokenWrites(), brokenMemory(),
-		brokenReasons(), brokenBounds(), brokenQuiet(), brokenReplicas(), brokenConfirmations(), brokenData(), brokenPauses(),
+		brokenReasons(), brokenBounds(), brokenQuiet(), brokenReplicas(), brokenConfirmations(), brokenData(), brokenPauses(), brokenSurge(),
 	} {
 		all = append(all, cases...)
 	}
@@ -38,7 +38,7 @@ func allFine(t *testing.T) (all []fine) {
 	_, all = written(t)
 	for _, cases := range [...][]fine{
 		fineBudget(), fineCause(), fineTruth(), fineEvals(), fineMemory(), fineReasons(),
-		fineReplicas(), fineConfirmations(), fineData(), finePauses(),
+		fineReplicas(), fineConfirmations(), fineData(), finePauses(), fineSurge(),
 	} {
 		all = append(all, cases...)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
@@ -84,20 +83,20 @@ func (w *markJudge) judge(mark rules.Mark) (applied bool) {
 		w.refused++
 		switch {
 		case accepted && !v.allowed:
-			w.find(v.check, subject, "the answer accepts the mark %s, but %s", mark.Class, v.why)
+			w.find(v.check, subject, "the answer accepts the %s, but %s", named(mark), v.why)
 		case v.allowed && w.carriesEval(mark.Group.Job):
-			w.find(ValidRefused, subject, "the FSM refused a valid mark %s: %q", mark.Class, whyRefused(w.refusals, mark.Node, mark.Alloc))
+			w.find(ValidRefused, subject, "the FSM refused a valid %s: %q", named(mark), whyRefused(w.refusals, mark.Node, mark.Alloc))
 		}
 		return false
 	}
 	if !v.allowed {
-		w.find(v.check, subject, "the FSM marked it %s, but %s", mark.Class, v.why)
+		w.find(v.check, subject, "the FSM made the %s, but %s", named(mark), v.why)
 	}
 	a := w.tables.allocs[mark.Alloc]
 	if a == nil {
 		return true // the verdict above is a violation
 	}
-	w.now.countMark(a, mark.Class)
+	w.now.countMark(a, mark)
 	if n := len(w.jobs); n == 0 || w.jobs[n-1] != a.group.key.Job {
 		w.jobs = append(w.jobs, a.group.key.Job)
 	}
@@ -113,6 +112,11 @@ func (m *snapshot) judgeMark(mark rules.Mark) verdict {
 	r := m.rule(a)
 	if v := m.checkTurn(a, r); !v.allowed {
 		return v
+	}
+	if mark.Class == cluster.MarkPaced || mark.Surge {
+		if v := checkSurge(m, a, mark, r); !v.allowed {
+			return v
+		}
 	}
 	return m.checkClass(a, mark.Class, r)
 }
@@ -135,6 +139,9 @@ func (e *entry) applied(mark rules.Mark) bool {
 		return false
 	}
 	t := c.after.DesiredTransition
+	if mark.Surge {
+		return !t.Migrate && t.Surge == mark.Drain && t.SurgeAt.Equal(e.at) && (c.before == nil || c.before.DesiredTransition != t)
+	}
 	return t.Migrate && t.Drain == mark.Drain && t.Class == mark.Class && (c.before == nil || c.before.DesiredTransition != t)
 }
 
@@ -246,85 +253,18 @@ func (m *snapshot) checkClass(a *alloc, c cluster.MarkClass, r ruling) verdict {
 	switch {
 	case r.class == cluster.MarkNone:
 		return fails(WrongClass, "it may not leave: "+r.hold.String())
-	case c == cluster.MarkProceed && r.class == cluster.MarkPaced:
+	case c == cluster.MarkProceed && r.takesRoom():
 		if !m.mayProceed(a.group) {
 			return fails(WrongClass, t.String()+" and may not go below its limit")
 		}
 	case c != r.class:
 		return fails(WrongClass, fmt.Sprintf("its class must be %s", r.class))
-	case c == cluster.MarkPaced && t.room() <= 0:
+	case c == cluster.MarkPaced && r.takesRoom() && t.room() <= 0:
 		return fails(BelowLimit, t.String())
 	case (c == cluster.MarkFree || c == cluster.MarkCanary) && t.slotsLeft() <= 0:
 		return fails(SlotsTaken, fmt.Sprintf("its group has %d free and canary marks under way, max_parallel %d", t.slots, t.pace.MaxParallel))
 	}
 	return allowed()
-}
-
-// judgeVerdicts compares the verdicts of an entry's reports with the rows after it. An entry may hold
-// several reports of an allocation, in their order.
-func (j *itemJudge) judgeVerdicts(e *entry, m *shims.AllocClientUpdate) {
-	var order []*alloc
-	verdicts := make(map[cluster.AllocID]*reported)
-	for _, r := range m.Reports {
-		before := j.tables.allocs[r.Alloc]
-		if before == nil || !before.live() || before.node.id != r.Node {
-			continue
-		}
-		v := verdicts[r.Alloc]
-		if v == nil {
-			v = &reported{since: unhealthySince(before.row)}
-			v.healthy, v.exists = opinion.Verdict(before.row)
-			verdicts[r.Alloc], order = v, append(order, before)
-		}
-		v.report(r, m.At)
-	}
-	for _, before := range order {
-		after, v := e.After.Alloc(before.id()), verdicts[before.id()]
-		if after == nil {
-			continue
-		}
-		if healthy, exists := opinion.Verdict(after); healthy != v.healthy || exists != v.exists {
-			j.find(VerdictLost, of(before), "its client reported healthy=%t", v.healthy)
-		}
-		if got := unhealthySince(after); !got.Equal(v.since) {
-			j.find(WronglyHeld, of(before), "the row has it unhealthy since %s and not since %s", got, v.since)
-		}
-	}
-}
-
-// reported is the verdict on an allocation after reports of its client.
-type reported struct {
-	healthy, exists bool
-	// since is since when an allocation that was healthy is unhealthy, or zero. Only the report that changes
-	// the verdict to false begins that time, at the time of its entry, and a good verdict ends it.
-	since time.Time
-	// ended: later reports change no verdict.
-	ended bool
-}
-
-// report adds a report in an entry of a time.
-func (v *reported) report(r cluster.AllocReport, at time.Time) {
-	switch {
-	case v.ended || r.Healthy == nil:
-	case *r.Healthy:
-		v.healthy, v.exists, v.since = true, true, time.Time{}
-	default:
-		if v.healthy {
-			v.since = at
-		}
-		v.healthy, v.exists = false, true
-	}
-	switch r.ClientStatus {
-	case cluster.ClientComplete, cluster.ClientFailed, cluster.ClientLost:
-		v.ended = true
-	}
-}
-
-func unhealthySince(a *cluster.Allocation) time.Time {
-	if a.DeploymentStatus == nil {
-		return time.Time{}
-	}
-	return a.DeploymentStatus.UnhealthySince
 }
 
 // String returns the numbers of the budget.
@@ -346,6 +286,9 @@ func (j *facts) checkPolicy(p rules.Policy) {
 type ruling struct {
 	class cluster.MarkClass
 	hold  rules.Reason
+	// requests means that a drain first requests a replacement, and replaced that a healthy one stands by. Both are
+	// set with [cluster.MarkPaced] only.
+	requests, replaced bool
 }
 
 func leavesAs(c cluster.MarkClass) ruling { return ruling{class: c} }
@@ -393,10 +336,12 @@ func (m *snapshot) ruleService(a *alloc) ruling {
 		return leavesAs(cluster.MarkGone)
 	case opinion.Canary(a.row):
 		return leavesAs(cluster.MarkCanary)
-	case a.healthy() && pace.MaxParallel == 0:
+	case healthyNow(m, a) && pace.MaxParallel == 0:
 		return heldFor(rules.ReasonNoPacedMoves)
-	case a.healthy():
-		return leavesAs(cluster.MarkPaced)
+	case healthyNow(m, a):
+		return ruleHealthy(m, a, pace)
+	case standsBy(m, a) && takesOver(m, a.row):
+		return heldFor(rules.ReasonWaitingForSurge) // its original leaves first
 	case judged && !healthy && m.at.Before(pace.HeldUntil(a.row)):
 		return heldFor(rules.ReasonBelowBudget)
 	case judged && !healthy, !m.at.Before(pace.Due(a.row, m.policy.HealthGrace)):
@@ -436,7 +381,7 @@ func (w *markJudge) checkAnswer() {
 	for _, mark := range answer.Accepted {
 		if !w.e.applied(mark) {
 			w.find(WrongAnswer, Violation{Drain: mark.Drain, Node: mark.Node, Alloc: mark.Alloc, Group: mark.Group},
-				"the answer accepts the mark %s, but the entry did not make it", mark.Class)
+				"the answer accepts the %s, but the entry did not make it", named(mark))
 		}
 	}
 	if accepted := len(w.m.Marks.Marks) - w.refused; len(answer.Accepted) != accepted || len(answer.Refused) != w.refused {

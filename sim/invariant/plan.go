@@ -18,6 +18,8 @@ type Plan struct {
 type candidates struct {
 	group        *group
 	paced, slots []*alloc
+	// requests wait for a request, and replaced have their replacement.
+	requests, replaced []*alloc
 }
 
 // plan returns the items that a term must plan at this snapshot. Among equal candidates of a
@@ -29,7 +31,7 @@ func (m *snapshot) plan(t *term) Plan {
 	groups, skipped := map[*group]*candidates{}, map[*group]bool{}
 	var order []*group
 	for _, n := range m.draining {
-		if m.coalesces(n) {
+		if coalesces(m, n) {
 			for _, a := range n.live {
 				skipped[a.group] = true
 			}
@@ -60,7 +62,7 @@ func (m *snapshot) plan(t *term) Plan {
 
 // coalesces reports whether the node's deadline has passed and may still wait for the deadlines
 // of other nodes.
-func (m *snapshot) coalesces(n *node) bool {
+func coalesces(m *snapshot, n *node) bool {
 	d := n.drain()
 	return d != nil && d.Strategy.Deadline > 0 && passed(m, n) && m.at.Before(d.Strategy.ForceDeadline.Add(m.coalesce))
 }
@@ -70,11 +72,15 @@ func (w *Plan) addAlloc(m *snapshot, a *alloc, g *candidates) {
 	if a.leaving() {
 		return
 	}
-	switch r := m.rule(a); r.class {
-	case cluster.MarkNone:
-	case cluster.MarkPaced:
+	switch r := m.rule(a); {
+	case r.class == cluster.MarkNone:
+	case r.requests:
+		g.requests = append(g.requests, a)
+	case r.replaced:
+		g.replaced = append(g.replaced, a)
+	case r.class == cluster.MarkPaced:
 		g.paced = append(g.paced, a)
-	case cluster.MarkFree, cluster.MarkCanary:
+	case r.class == cluster.MarkFree, r.class == cluster.MarkCanary:
 		g.slots = append(g.slots, a)
 	default:
 		w.Marks = append(w.Marks, markOf(a, r.class))
@@ -92,6 +98,7 @@ func (w *Plan) addGroup(m *snapshot, g *candidates) {
 	for i := range min(len(g.slots), max(0, t.slotsLeft())) {
 		w.Marks = append(w.Marks, markOf(g.slots[i], m.rule(g.slots[i]).class))
 	}
+	w.addSurge(t, g)
 	for i := range min(len(g.paced), max(0, t.room())) {
 		w.Marks = append(w.Marks, markOf(g.paced[i], cluster.MarkPaced))
 	}

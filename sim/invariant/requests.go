@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
 // drain is the judge's record of the requests for one drain.
@@ -136,6 +137,11 @@ func (j *requestJudge) judgeCancel(d *cluster.Drain, answer cluster.DrainResult)
 		case a.stopping():
 			stopping = append(stopping, a.id())
 		default:
+			withdrawn++
+		}
+	}
+	for _, a := range j.tables.node(d.NodeID).live {
+		if opinion.RequestedBy(a.row, d) {
 			withdrawn++
 		}
 	}

@@ -14,6 +14,8 @@ type snapshot struct {
 	at       time.Time
 	policy   rules.Policy
 	coalesce time.Duration
+	// made are the allocations that the entry has marked so far.
+	made []cluster.AllocID
 	// number distinguishes the cached counts of this snapshot from older ones.
 	number uint64
 }
@@ -36,7 +38,9 @@ type tally struct {
 	slots int
 	// outstanding counts the allocations that are leaving or will get a verdict.
 	outstanding int
-	// stuck means that a marked allocation runs on, on a draining node in touch.
+	// requested counts the allocations that hold a request for a replacement, and unanswered the marked ones of them.
+	requested, unanswered int
+	// stuck means that a marked allocation runs on, or has no requested replacement, on a draining node in touch.
 	stuck bool
 }
 
@@ -59,7 +63,12 @@ func (m *snapshot) tally(g *group) *tally {
 		if m.outstanding(a, t.pace) {
 			t.outstanding++
 		}
-		if a.marked() && !a.stopping() && a.inTouch() && a.node.drain() != nil {
+		if opinion.HoldsSurge(a.row) {
+			if t.requested++; a.marked() {
+				t.unanswered++
+			}
+		}
+		if (a.marked() || unplaced(a)) && !a.stopping() && a.inTouch() && a.node.drain() != nil {
 			t.stuck = true
 		}
 	}
@@ -132,11 +141,22 @@ func (m *snapshot) mayProceed(g *group) bool {
 	return m.policy.BelowBudget == rules.BelowBudgetProceed && t.room() <= 0 && t.outstanding == 0 && !g.job.pending()
 }
 
-// countMark counts a new mark, for the marks after it.
-func (m *snapshot) countMark(a *alloc, c cluster.MarkClass) {
-	t := m.tally(a.group)
-	if a.healthy() {
+// countMark counts a new mark or request, for those after it.
+func (m *snapshot) countMark(a *alloc, mark rules.Mark) {
+	t, c := m.tally(a.group), mark.Class
+	if mark.Surge {
+		if !opinion.HoldsSurge(a.row) {
+			t.requested++
+		}
+		return
+	}
+	if healthyNow(m, a) {
 		t.healthy--
+	}
+	t.healthy += activated(m, a)
+	m.made = append(m.made, a.id())
+	if opinion.HoldsSurge(a.row) {
+		t.unanswered++
 	}
 	t.outstanding++
 	if c == cluster.MarkFree || c == cluster.MarkCanary {

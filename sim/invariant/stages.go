@@ -110,7 +110,7 @@ func (m *snapshot) unfinished(n *node) (who *alloc, why string) {
 		case m.allocs[a.id()] != a || !a.markedBy(d.ID):
 		case !a.replaced():
 			return a, "has no replacement and may still get one"
-		case contract == rules.CompletionMigrated && !m.migrated(a):
+		case contract == rules.CompletionMigrated && !migrated(m, a):
 			return a, "has not moved its data"
 		}
 	}
@@ -138,7 +138,7 @@ func (a *alloc) replaced() bool {
 
 // migrated reports whether the data of an allocation that left has moved or cannot move. A
 // replacement with data starts only when it has the data.
-func (m *snapshot) migrated(a *alloc) bool {
+func migrated(m *snapshot, a *alloc) bool {
 	if !movesData(a.row) || a.row.ClientStatus == "lost" || a.row.DataOut != nil { // see awaitedData
 		return true
 	}

@@ -40,7 +40,7 @@ func (j *witnessJudge) observe(e *entry) {
 // report records a finding of the witness as a violation, unless the judge has found the same.
 func (j *witnessJudge) report(f witness.Finding) {
 	check := checkOf(f.Kind)
-	ofMark := f.Alloc != "" && (f.Kind <= witness.Excluded || f.Kind == witness.OutOfTurn)
+	ofMark := f.Alloc != "" && (f.Kind <= witness.Excluded || f.Kind == witness.OutOfTurn || f.Kind == witness.WrongRequest)
 	for _, v := range slices.Backward(j.kept) {
 		if v.Index != j.index {
 			break

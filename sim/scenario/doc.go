@@ -153,7 +153,8 @@
 // Parameters of a group:
 //
 //   - count=N: 1 by default. max-parallel=N: how many allocations drains may move at the same time.
-//     update=N: how many a new version of the tasks replaces at the same time; 0 is all. distinct: no
+//     max-surge=N: how many may have a replacement beside them; then each moves when its replacement is
+//     healthy. 0 by default: each moves before its replacement starts. update=N: how many a new version of the tasks replaces at the same time; 0 is all. distinct: no
 //     node gets two of its allocations.
 //   - reschedule=none|N/INTERVAL:DELAY|unlimited:DELAY: how often and after which delay an allocation of
 //     a service or batch job that ended by itself is replaced. :exponential:LONGEST or :fibonacci:LONGEST
@@ -266,8 +267,8 @@
 // Operations of operators:
 //
 //   - drain NODES: deadline=none|force|infinite|TIME; none by default. ignore-system: system jobs
-//     stay. key=NAME: the key of the request. twice: the request is sent a second time. On a draining
-//     node it changes the drain's strategy.
+//     stay. max-surge=N: that of all groups with a lower one. key=NAME: the key of the request. twice: the
+//     request is sent a second time. On a draining node it changes the drain's strategy.
 //
 //   - cancel NODES: eligible makes the nodes eligible again; undo makes those eligible that were before their
 //     drain; key=NAME.
@@ -282,7 +283,7 @@
 //
 //   - register JOB: registers the job as the file declares it.
 //
-//   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N, version=N. Another version of the tasks
+//   - edit JOB or edit JOB.GROUP: count=N, max-parallel=N, max-surge=N, version=N. Another version of the tasks
 //     replaces the allocations that run. service=N: another version of the service changes its tag alone. For one group also remove, or rename=NAME.
 //     Without a parameter the job is registered again without a change.
 //

@@ -60,7 +60,9 @@ type (
 		// longest.
 		Deadline     time.Duration `drain:"deadline,deadline"`
 		IgnoreSystem bool          `drain:"ignore-system"`
-		Key          string        `drain:"key"`
+		// MaxSurge is that of the drain: for all groups that it moves and that have a lower one.
+		MaxSurge int    `drain:"max-surge"`
+		Key      string `drain:"key"`
 		// Twice sends the request a second time.
 		Twice bool `drain:"twice"`
 	}
@@ -94,6 +96,7 @@ type (
 		Group       string
 		Count       *int `drain:"count"`
 		MaxParallel *int `drain:"max-parallel"`
+		MaxSurge    *int `drain:"max-surge"`
 		// Version is the version of the tasks: another one replaces the allocations that run.
 		Version *int `drain:"version"`
 		// Service is the version of the service: another one changes its tag, and replaces no allocation.

@@ -89,8 +89,8 @@ func (p *parser) checkEdit(o *Edit) error {
 		return errors.New("remove and rename need one group: write job.group")
 	case o.Remove && o.Rename != "":
 		return errors.New("remove and rename exclude each other")
-	case o.Remove && (o.Count != nil || o.MaxParallel != nil || o.Version != nil || o.Service != nil):
-		return errors.New("remove excludes count, max-parallel, version and service")
+	case o.Remove && (o.Count != nil || o.MaxParallel != nil || o.MaxSurge != nil || o.Version != nil || o.Service != nil):
+		return errors.New("remove excludes count, max-parallel, max-surge, version and service")
 	case o.Rename != "":
 		if earlier := p.scope.jobs[o.Job]; earlier != nil {
 			earlier.groups[o.Rename] = true

@@ -119,7 +119,7 @@ func TestParse_Errors(t *testing.T) {
 		"job a_b service":                              `a_b: no service can have this name: write letters, digits and inner hyphens`,
 		"at 5s target web":                             `the change of web is missing`,
 		"at 5s target web stops":                       `unknown change "stops": expected one of fails, hangs, passes`,
-		"at 5s edit shop.api remove count=1":           `remove excludes count, max-parallel, version and service`,
+		"at 5s edit shop.api remove count=1":           `remove excludes count, max-parallel, max-surge, version and service`,
 		"at 5s fail web":                               `"web" is not one allocation: write web[0]`,
 		"at 5s fail web[0]@n9":                         `there is no node n9`,
 		"at 5s node n1 daun":                           `unknown change "daun", did you mean "down"?`,

@@ -60,6 +60,8 @@ type Group struct {
 	Count int `drain:"count,0..1000000,always"`
 	// MaxParallel is the limit of the migrate block, or nil for the default.
 	MaxParallel *int `drain:"max-parallel"`
+	// MaxSurge is how many of its allocations may have a replacement beside them before they move.
+	MaxSurge int `drain:"max-surge"`
 	// Update is how many allocations a new version of the job replaces at a time, or nil for the default.
 	Update *int `drain:"update"`
 	// Distinct allows no two allocations of the group on one node.

@@ -31,6 +31,9 @@ func (r review) groups(j *Job, line int) {
 		if g.MaxParallel != nil && *g.MaxParallel > g.Count {
 			r.file.warn(line, "%s: max-parallel %d is more than the count of %d", label, *g.MaxParallel, g.Count)
 		}
+		if g.MaxSurge > 0 && g.Migrate {
+			r.file.warn(line, "%s: max-surge has no effect: its data moves when it has ended", label)
+		}
 		if g.Kill > longKill && g.Kill <= longest { // a longer one tests the largest duration
 			r.file.warn(line, "%s: kill=%s is more than a day", label, DurationText(g.Kill))
 		}

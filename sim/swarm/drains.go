@@ -76,6 +76,7 @@ func (m *story) drawRequest(d dice, nodes []cluster.NodeID) *scenario.Drain {
 		op.Key = fmt.Sprintf("k%d", len(m.drains)+1)
 		op.Twice = d.odds(0.3)
 	}
+	op.MaxSurge = m.drawMaxSurge()
 	return op
 }
 

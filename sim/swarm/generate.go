@@ -52,6 +52,7 @@ func Generate(seed uint64, size Size) *scenario.Scenario {
 	begin.drawVolumes()
 	drawDisks(begin)
 	drawLongest(begin)
+	drawSurge(begin)
 	events := &story{draft: m, population: begin}
 	events.drawDrains()
 	(&clients{m, begin, events}).drawClients()

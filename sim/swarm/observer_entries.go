@@ -69,6 +69,7 @@ func (o *Observer) applied(a shims.Applied) {
 		o.gaveUp(a, m)
 		o.moved(a, m)
 		o.checked(a, m)
+		countEndedBeside(o, a, m)
 	case *shims.VolumeDetach:
 		o.forced(a, m)
 	case *shims.ClaimUpdate:
@@ -162,7 +163,12 @@ func (o *Observer) marked(a shims.Applied, m *shims.AllocUpdateDesiredTransition
 		}
 	}
 	for i, mark := range r.Accepted {
+		if mark.Surge {
+			countRequest(o, a, mark)
+			continue
+		}
 		o.count(classEvent(mark.Class), true)
+		countReplaced(o, a, mark)
 		o.count("marks/of-many-nodes", i > 0 && r.Accepted[i-1].Group == mark.Group && r.Accepted[i-1].Node != mark.Node)
 		o.accepted(a, mark)
 	}
@@ -228,6 +234,7 @@ func (o *Observer) requested(a shims.Applied, m *shims.NodeUpdateDrain, r shims.
 	o.count("drain/repeated-after-end", r.Repeated && (before.Drain == nil || before.Drain.ID != r.Drain))
 	o.count(outcomeEvent(cluster.OutcomeCancelled), before.Draining() && !after.Draining())
 	o.count("drain/cancel-withdraws", r.Withdrawn > 0)
+	countWithdrawn(o, a, m)
 	o.count("drain/cancel-too-late", len(r.Stopping) > 0)
 	o.count("drain/many", !before.Draining() && after.Draining() && draining(a.After) >= 3)
 }

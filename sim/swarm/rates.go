@@ -102,6 +102,7 @@ func Rates() []Rate {
 		{"claim/for-controller", "a claim waits until a controller has detached its volume", small(0.0045)},
 	}
 	rates = append(rates, pauseRates()...)
+	rates = append(rates, surgeRates()...)
 	rates = append(rates, classRates()...)
 	rates = append(rates, outcomeRates()...)
 	rates = append(rates, reasonRates()...)
@@ -168,7 +169,7 @@ func reasonRates() []Rate {
 		rules.ReasonWaitingForHealth: in(0.19, 0.46), rules.ReasonDisconnected: in(0.16, 0.26),
 		rules.ReasonLeftByRequest: in(0.14, 0.2), rules.ReasonBelowBudget: in(0.095, 0.6),
 		rules.ReasonWaitingForReplacement: in(0.092, 0.071), rules.ReasonNoPacedMoves: in(0.071, 0.38),
-		rules.ReasonPaused: in(0.15, 0.15), rules.ReasonHeldForVolumes: small(0.002), rules.ReasonWaitingForData: small(0.015),
+		rules.ReasonPaused: in(0.15, 0.15), rules.ReasonWaitingForSurge: in(0.05, 0.05), rules.ReasonHeldForVolumes: small(0.002), rules.ReasonWaitingForData: small(0.015),
 	}
 	var rates []Rate
 	for r := range rules.ReasonCount {

@@ -42,6 +42,7 @@ func (m *story) drawStory() {
 	m.drawClocks()
 	m.drawServices()
 	m.drawPauses()
+	changes.drawSurgeEdits()
 }
 
 // moment draws the time of an event. Most events come soon after an anchor, because such events find

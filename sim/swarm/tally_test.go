@@ -123,7 +123,7 @@ func TestRates(t *testing.T) {
 		}
 	}
 	must.SliceContainsAll(t, []swarm.Event{
-		"term/behind", "end/too-early", "end/of-paused", "drain/resume-under-all", "drain/confirmed", "fault/node/return", "fault/sched/unplaceable",
+		"term/behind", "end/too-early", "end/of-paused", "drain/resume-under-all", "surge/second-replacement", "surge/withdrawn", "surge/standby-ended", "surge/standby-marked", "drain/confirmed", "fault/node/return", "fault/sched/unplaceable",
 		"service/given", "service/edited", "plan/holds-lost", "plan/keeps-replacement", "alloc/given-up", "alloc/permitted-again",
 	}, rare)
 	for _, f := range scenario.Faults() {

@@ -22,6 +22,7 @@ const (
 	zeroes       trait = "jobs/zero"    // counts and limits of zero
 	lateJobs     trait = "jobs/late"    // registered while drains run
 	longKill     trait = "jobs/kill"    // stop times of a minute and more
+	surges       trait = "jobs/surge"   // replacements start before allocations stop
 	missing      trait = "allocs/few"   // fewer than the count
 	unhealthy    trait = "allocs/bad"   // judged unhealthy
 	unjudged     trait = "allocs/fresh" // not judged yet, or overdue
@@ -84,7 +85,7 @@ const (
 // traits returns every trait, faults last.
 func traits() []trait {
 	all := []trait{
-		manyGroups, namespaces, batchWork, systemJobs, sysbatchJobs, plugins, disks, zeroes, lateJobs, longKill,
+		manyGroups, namespaces, batchWork, systemJobs, sysbatchJobs, plugins, disks, zeroes, lateJobs, longKill, surges,
 		missing, unhealthy, unjudged, canaries, stopping, othersMarks, ended, orphans, tight, classes, oddNodes,
 		slowClients, heavyTail, neverStop, neverGood, slowWays, tunedDrainer, policies,
 		drainAll, drainTogether, drainUpdate, drainCancel, drainAgain, drainRepeat, drainPause, drainConfirm, ignoreSystem,
@@ -124,6 +125,9 @@ func (m *draft) drawCharacter() {
 		d, share := m.dice("trait/"+string(t)), many
 		if scenario.FaultName(t).Kind().Real {
 			share = max(many, oddsOfRealFaults)
+		}
+		if t == surges {
+			share = oddsOfSurge
 		}
 		if d.odds(share) {
 			m.character[t] = one(d, 0.1, 0.2, 0.4, 0.7, 1)

@@ -212,7 +212,7 @@ func (t *Transcript) marks(a shims.Applied, m *shims.AllocUpdateDesiredTransitio
 	for class := range cluster.MarkClassCount {
 		var ids []cluster.AllocID
 		for _, mark := range marked.Accepted {
-			if mark.Class == class {
+			if mark.Class == class && !mark.Surge {
 				ids = append(ids, mark.Alloc)
 			}
 		}
@@ -222,6 +222,15 @@ func (t *Transcript) marks(a shims.Applied, m *shims.AllocUpdateDesiredTransitio
 	}
 	if len(parts) > 0 {
 		t.line("mark %s", strings.Join(parts, ", "))
+	}
+	var requested []cluster.AllocID
+	for _, mark := range marked.Accepted {
+		if mark.Surge {
+			requested = append(requested, mark.Alloc)
+		}
+	}
+	if len(requested) > 0 {
+		t.line("request replacements of %s", t.names(a.Before, requested))
 	}
 	t.refused(a, marked.Refused)
 	if len(m.Marks.Marks) == 0 {
@@ -420,6 +429,9 @@ func describeJob(j *cluster.Job) string {
 		text := fmt.Sprintf("%s count %d", g.Name, g.Count)
 		if g.Migrate != nil {
 			text += fmt.Sprintf(" max_parallel %d", g.Migrate.MaxParallel)
+			if g.Migrate.MaxSurge > 0 {
+				text += fmt.Sprintf(" max_surge %d", g.Migrate.MaxSurge)
+			}
 		}
 		parts = append(parts, text)
 	}
@@ -436,6 +448,9 @@ func describeSpec(s cluster.DrainSpec) string {
 	}
 	if s.IgnoreSystemJobs {
 		text += ", without system jobs"
+	}
+	if s.MaxSurge > 0 {
+		text += fmt.Sprintf(", max_surge %d", s.MaxSurge)
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/cluster"
 	"github.com/seed-f9cf0b39/nodedrain/drainer/rules"
 	"github.com/seed-f9cf0b39/nodedrain/shims"
+	"github.com/seed-f9cf0b39/nodedrain/statestore"
 	"github.com/seed-f9cf0b39/nodedrain/witness"
 )
 
@@ -16,6 +17,34 @@ import (
 // written. They follow from the message and from the state before it, so they are the same on every
 // server.
 func Entry(a shims.Applied) witness.Entry {
+	e := entry(a)
+	if a.Before != nil {
+		e.Touched.Allocs = append(e.Touched.Allocs, standbys(a.Before, e.Touched.Allocs)...)
+	}
+	return e
+}
+
+// standbys returns the standby allocations beside allocations, and those beside which standby allocations stand: an
+// entry that ends one of them may write the other.
+func standbys(before *statestore.Snapshot, allocs []cluster.AllocID) (all []cluster.AllocID) {
+	for _, id := range allocs {
+		row := before.Alloc(id)
+		if row == nil {
+			continue
+		}
+		for next := before.Alloc(row.NextAllocation); next != nil && next.Standby; next = before.Alloc(next.NextAllocation) {
+			all = append(all, next.ID)
+		}
+		for row != nil && row.Standby {
+			if row = before.Alloc(row.PreviousAllocation); row != nil {
+				all = append(all, row.ID)
+			}
+		}
+	}
+	return all
+}
+
+func entry(a shims.Applied) witness.Entry {
 	e := witness.Entry{Index: a.Index, Before: a.Before, After: a.After, Source: witness.Other}
 	t := &e.Touched
 	switch m := a.Message.(type) {
@@ -187,6 +216,6 @@ func pausedNodes(a shims.Applied, m *shims.PauseDrains) (nodes []cluster.NodeID)
 func addMarks(e *witness.Entry, marks []rules.Mark) {
 	for _, mark := range marks {
 		e.Touched.Allocs, e.Touched.Nodes = append(e.Touched.Allocs, mark.Alloc), append(e.Touched.Nodes, mark.Node)
-		e.Planned = append(e.Planned, witness.Planned{Alloc: mark.Alloc, Node: mark.Node, Revision: mark.Revision, Class: mark.Class})
+		e.Planned = append(e.Planned, witness.Planned{Alloc: mark.Alloc, Node: mark.Node, Revision: mark.Revision, Class: mark.Class, Surge: mark.Surge})
 	}
 }

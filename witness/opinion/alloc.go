@@ -49,7 +49,7 @@ func Canary(a *cluster.Allocation) bool {
 // HealthyButForMark reports whether the allocation would count as healthy if it
 // were not marked. The node is the allocation's own, or nil.
 func HealthyButForMark(a *cluster.Allocation, n *cluster.Node) bool {
-	if a.DesiredStatus != "run" || a.ClientStatus != "running" || Canary(a) {
+	if a.DesiredStatus != "run" || a.ClientStatus != "running" || Canary(a) || a.Standby {
 		return false
 	}
 	healthy, _ := Verdict(a)

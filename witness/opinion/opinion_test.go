@@ -42,9 +42,42 @@ func TestOpinion_agreesWithPackageCluster(t *testing.T) {
 		must.Eq(t, cluster.KeepsData(a), opinion.KeepsData(a))
 		must.Eq(t, a.DataIn.Pending(), opinion.WaitsForData(a))
 		must.Eq(t, cluster.ConfirmableAt(a, n), opinion.StoppedByItself(a, n))
+		must.Eq(t, cluster.TakesOver(a, n), opinion.TakesOver(a, n))
+		must.Eq(t, cluster.HoldsSurge(a), opinion.HoldsSurge(a))
+		checkSurge(t, rng, a)
 		checkCounted(t, rng, a)
 		checkPace(t, rng, a)
 		checkDrain(t, rng, n, a)
+	}
+}
+
+// checkSurge compares the original and the last successor of a random line of allocations, and what a drain permits.
+func checkSurge(t *testing.T, rng *rand.Rand, a *cluster.Allocation) {
+	t.Helper()
+	d := randomDrain(rng)
+	d.ID, d.Strategy.MaxSurge = "d1", rng.IntN(3)
+	n := &cluster.Node{Drain: d}
+	must.Eq(t, cluster.SurgeRequested(a, n), opinion.RequestedBy(a, d))
+	want, _ := cluster.PaceOf(a.Job, "g")
+	got, _ := opinion.PaceOf(a.Job, "g")
+	must.Eq(t, want.SurgeOn(n), got.Surge(d))
+	rows := map[cluster.AllocID]*cluster.Allocation{}
+	alloc := func(id cluster.AllocID) *cluster.Allocation { return rows[id] }
+	ids := []cluster.AllocID{"a0", "a1", "a2", "a3"}
+	for i, id := range ids[:rng.IntN(4)+1] {
+		row := randomAlloc(rng)
+		row.ID, row.Standby = id, i > 0 && rng.IntN(4) > 0
+		if i > 0 {
+			row.PreviousAllocation = ids[i-1]
+			rows[ids[i-1]].NextAllocation = id
+		}
+		rows[id] = row
+	}
+	for _, row := range rows { //lint:order each by itself
+		must.Eq(t, cluster.LastSuccessor(row, alloc), opinion.LastSuccessor(row, alloc))
+		if row.Standby {
+			must.Eq(t, cluster.Original(row, alloc), opinion.OriginalOf(row, alloc))
+		}
 	}
 }
 
@@ -70,7 +103,7 @@ func checkPace(t *testing.T, rng *rand.Rand, a *cluster.Allocation) {
 	want, exists := cluster.PaceOf(j, "g")
 	got, ok := opinion.PaceOf(j, "g")
 	must.Eq(t, exists, ok)
-	must.Eq(t, want, cluster.Pace{Count: got.Count, MaxParallel: got.MaxParallel, HealthyDeadline: got.Verdict})
+	must.Eq(t, want, cluster.Pace{Count: got.Count, MaxParallel: got.MaxParallel, HealthyDeadline: got.Verdict, MaxSurge: got.MaxSurge, StopsFirst: got.StopsFirst})
 	must.Eq(t, want.Room(7), 7-got.Limit())
 	must.Eq(t, a.DueAt(want, time.Minute), got.Due(a, time.Minute))
 	must.Eq(t, a.HeldUntil(want), got.HeldUntil(a))
@@ -130,6 +163,8 @@ func randomAlloc(rng *rand.Rand) *cluster.Allocation {
 		AwaySince: pick(rng, time.Time{}, epoch, epoch.Add(time.Minute)), ConfirmedAt: pick(rng, time.Time{}, time.Time{}, epoch),
 	}
 	a.DesiredTransition.Migrate = rng.IntN(4) == 0
+	a.DesiredTransition.Surge = pick[cluster.DrainID](rng, "", "", "d1", "d2")
+	a.Standby = rng.IntN(4) == 0
 	a.DataIn, a.DataOut = randomMove(rng), randomMove(rng)
 	healthy := rng.IntN(3) > 0
 	a.DeploymentStatus = pick(rng, nil, &cluster.DeploymentStatus{}, &cluster.DeploymentStatus{Healthy: &healthy},
@@ -157,7 +192,7 @@ func randomJob(rng *rand.Rand) *cluster.Job {
 	}
 	delay := func() time.Duration { return time.Duration(rng.IntN(4)) * time.Second }
 	g := &cluster.TaskGroup{Name: "g", Count: rng.IntN(5), ShutdownDelay: delay()}
-	g.Migrate = pick(rng, nil, &cluster.MigrateStrategy{MaxParallel: rng.IntN(3)}, &cluster.MigrateStrategy{HealthyDeadline: time.Second})
+	g.Migrate = pick(rng, nil, &cluster.MigrateStrategy{MaxParallel: rng.IntN(3), MaxSurge: rng.IntN(3)}, &cluster.MigrateStrategy{HealthyDeadline: time.Second})
 	for range rng.IntN(5) {
 		task := &cluster.Task{KillTimeout: delay(), ShutdownDelay: delay(), StoragePlugin: rng.IntN(5) == 0, Leader: rng.IntN(4) == 0}
 		if rng.IntN(2) == 0 {
@@ -166,9 +201,11 @@ func randomJob(rng *rand.Rand) *cluster.Job {
 		}
 		g.Tasks = append(g.Tasks, task)
 	}
+	g.EphemeralDisk.Migrate = rng.IntN(6) == 0
 	g.Disconnect.StopOnClientAfter = pick(rng, 0, time.Second, time.Hour, math.MaxInt64)
 	if rng.IntN(3) == 0 {
-		g.Volumes = []cluster.VolumeRequest{{Name: "data", Source: "data"}}
+		access := pick(rng, cluster.SingleNodeReader, cluster.SingleNodeWriter, cluster.MultiNodeReader, cluster.MultiNodeSingleWriter, cluster.MultiNodeMultiWriter)
+		g.Volumes = []cluster.VolumeRequest{{Name: "data", Source: "data", PerAlloc: rng.IntN(4) == 0, ReadOnly: rng.IntN(2) == 0, Capability: cluster.VolumeCapability{Access: access}}}
 	}
 	j := &cluster.Job{Type: pick(rng, cluster.JobService, cluster.JobBatch, cluster.JobSystem, cluster.JobSysBatch)}
 	j.TaskGroups = pick(rng, []*cluster.TaskGroup{g}, []*cluster.TaskGroup{nil, g}, []*cluster.TaskGroup{{Name: "other"}, g})

@@ -13,6 +13,9 @@ type Pace struct {
 	Count, MaxParallel int
 	// Verdict is the time from an allocation's creation to the deadline of its verdict.
 	Verdict time.Duration
+	// MaxSurge is the group's max_surge. StopsFirst means that no max_surge has an effect on the group.
+	MaxSurge   int
+	StopsFirst bool
 }
 
 // defaultVerdict is the wait for verdicts of a group that sets none.
@@ -26,9 +29,9 @@ func PaceOf(j *cluster.Job, group string) (Pace, bool) {
 	if g == nil {
 		return Pace{}, false
 	}
-	p := Pace{Count: g.Count, MaxParallel: 1, Verdict: defaultVerdict}
+	p := Pace{Count: g.Count, MaxParallel: 1, Verdict: defaultVerdict, StopsFirst: stopsFirst(g)}
 	if m := g.Migrate; m != nil {
-		p.MaxParallel = m.MaxParallel
+		p.MaxParallel, p.MaxSurge = m.MaxParallel, m.MaxSurge
 		if m.HealthyDeadline != 0 {
 			p.Verdict = m.HealthyDeadline
 		}

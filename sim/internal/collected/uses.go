@@ -62,6 +62,8 @@ func useOutside(s *statestore.Snapshot, a *cluster.Allocation) string {
 		return "its client keeps its data"
 	case leadsToWait(s, a):
 		return "a replacement waits for data"
+	case a.Standby:
+		return "the allocation beside which it was placed is in place"
 	}
 	for c := range s.WorkView().ClaimsOfAlloc(a.ID) {
 		return "it claims " + c.Volume.String()

@@ -20,6 +20,7 @@ const (
 	NameTwice      invariant.Check = "S1 name twice"         // a placement with the name of another allocation in a slot
 	ReplacedTwice  invariant.Check = "S1 replaced twice"     // a second replacement of one allocation
 	BrokenLineage  invariant.Check = "S1 broken lineage"     // a replacement of an allocation of another group or deployment
+	StandsBy       invariant.Check = "S1 stands by"          // a placement beside an allocation for which no drain requests one, or under another name
 	StillRunning   invariant.Check = "S1 still running"      // a replacement of an allocation that is not stopped
 	ReplacedOften  invariant.Check = "S1 replaced too often" // a replacement after too many failures in a row
 	ReplacedEarly  invariant.Check = "S1 replaced too early" // a replacement before the delay of the policy is over
@@ -36,6 +37,6 @@ func Checks() []invariant.Check {
 	return []invariant.Check{
 		Overcommitted, NotReady, Unsuitable, Together, OtherVersion, OtherResources, GivenTwice, WrongDevices, PortGivenTwice, WrongPorts, CoreGivenTwice,
 		WrongCores, AboveCount, NameTwice, ReplacedTwice,
-		BrokenLineage, StillRunning, ReplacedOften, ReplacedEarly, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom,
+		StandsBy, BrokenLineage, StillRunning, ReplacedOften, ReplacedEarly, NotStopped, LeftShort, Miscounted, BlockedTwice, BlockedWithRoom,
 	}
 }

@@ -17,6 +17,9 @@
 //     have the same name.
 //   - An allocation has at most one replacement, and each of the two names the other. A replaced
 //     allocation has left its slot.
+//   - A replacement stands by beside an allocation that keeps its slot only if a drain requests it. It has the
+//     same name, and no slot. A group has at most as many of them as requests. When none requests it any more, it is
+//     stopped. A blocked evaluation counts those that are requested and missing.
 //   - An allocation that ended by itself is replaced as often and not before the time that the policy of
 //     its group permits. It holds its slot until then. What a drain or a lost node moves does not wait.
 //   - A job without a pending evaluation has neither too many nor too few allocations. Its blocked

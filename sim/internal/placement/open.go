@@ -42,6 +42,7 @@ func (p *plan) judgeUnfinished() {
 			p.report(Miscounted, nil, "group %s of job %s lacks %d, and its blocked evaluation counts %d", g.Name, p.key, empty, queued)
 		}
 		p.judgeSurplus(s)
+		judgeStandbys(p, g)
 	}
 }
 
@@ -60,7 +61,7 @@ func (p *plan) open(s *statestore.Snapshot) (pending bool, blocked []*cluster.Ev
 // empty counts the slots that no allocation holds.
 func (p *plan) empty(s *slots) int {
 	if !onEveryNode(p.job) {
-		return max(0, s.group.Count-len(s.held))
+		return max(0, s.group.Count-len(s.held)) + unaccompanied(p, s)
 	}
 	held := make(map[cluster.NodeID]bool, len(s.held))
 	for _, a := range s.held {

@@ -112,7 +112,7 @@ func (p *plan) judgeLineage(a *cluster.Allocation) {
 		opinion.Canary(previous) != opinion.Canary(a) || opinion.Canary(a) && previous.DeploymentID != a.DeploymentID {
 		p.report(BrokenLineage, a, "it replaces %s, which belongs to another group or deployment", previous.ID)
 	}
-	if runs(previous) && (previous.ClientStatus != "unknown" || opinion.Reachable(p.after.Node(previous.NodeID))) {
+	if judgeBeside(p, a) && runs(previous) && (previous.ClientStatus != "unknown" || opinion.Reachable(p.after.Node(previous.NodeID))) {
 		p.report(StillRunning, a, "it replaces %s, which still runs", previous.ID)
 	}
 	if group := p.groups[a.TaskGroup]; group != nil {

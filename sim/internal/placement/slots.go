@@ -33,7 +33,7 @@ func runs(a *cluster.Allocation) bool { return opinion.Live(a) && !opinion.Stopp
 // the current job.
 func Holds(s *statestore.Snapshot, a *cluster.Allocation, g *cluster.TaskGroup, at time.Time) bool {
 	switch {
-	case opinion.Canary(a):
+	case opinion.Canary(a), a.Standby: // the slot is that of its original
 		return false
 	case opinion.Stopping(a):
 		return stoppedForGood(a) && SameWork(a, g) || opinion.Unconfirmed(a) && awaited(a, g) && a.DesiredDescription == "alloc is lost since its node is down"
@@ -127,7 +127,7 @@ func SameWork(a *cluster.Allocation, g *cluster.TaskGroup) bool {
 func (p *plan) judgeSlots() {
 	for _, a := range p.placed {
 		s := p.groups[a.TaskGroup]
-		if s == nil || opinion.Canary(a) {
+		if s == nil || opinion.Canary(a) || a.Standby {
 			continue
 		}
 		inSlot, sameName := 0, 0

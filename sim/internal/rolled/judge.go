@@ -92,6 +92,9 @@ func (j *Judge) Still(now time.Time, s *statestore.Snapshot) {
 				if onEveryNode(job) {
 					waiting = g.unproven
 				}
+				if next := opinion.LastSuccessor(a, s.Alloc); next != nil && next.Standby {
+					continue // a drain replaces it
+				}
 				may := g.most() == 0 || g.sick == nil && waiting < g.most() &&
 					(!healthy || onEveryNode(job) || g.healthy > spec.Count-g.most())
 				if may && opinion.Reachable(s.Node(a.NodeID)) && (!onEveryNode(job) || takes(s.Node(a.NodeID)) && !mayLack(s.Node(a.NodeID), spec)) {
@@ -153,7 +156,7 @@ func read(s *statestore.Snapshot, job *cluster.Job, name string) *group {
 		g.spec = job.TaskGroups[at]
 	}
 	for a := range s.AllocsByJob(job.Key()) {
-		if g.spec == nil || a.TaskGroup != name || opinion.Leaving(a) || opinion.Canary(a) || a.Job == nil || a.Job.Type != job.Type {
+		if g.spec == nil || a.TaskGroup != name || opinion.Leaving(a) || opinion.Canary(a) || a.Standby || a.Job == nil || a.Job.Type != job.Type {
 			continue
 		}
 		if !opinion.Live(a) {

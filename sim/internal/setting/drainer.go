@@ -7,5 +7,5 @@ import (
 
 // Spec returns the specification of a drain request.
 func Spec(d *scenario.Drain) cluster.DrainSpec {
-	return cluster.DrainSpec{Deadline: d.Deadline, IgnoreSystemJobs: d.IgnoreSystem}
+	return cluster.DrainSpec{Deadline: d.Deadline, IgnoreSystemJobs: d.IgnoreSystem, MaxSurge: d.MaxSurge}
 }

@@ -100,6 +100,7 @@ func update(g scenario.Group) *cluster.UpdateStrategy {
 
 func migrate(g scenario.Group) *cluster.MigrateStrategy {
 	m := cluster.DefaultMigrateStrategy()
+	m.MaxSurge = g.MaxSurge
 	if g.MaxParallel != nil {
 		m.MaxParallel = *g.MaxParallel
 	}
@@ -151,6 +152,9 @@ func Edit(j *cluster.Job, e *scenario.Edit) (*cluster.Job, error) {
 		}
 		if e.MaxParallel != nil && edited.Type == cluster.JobService {
 			g.Migrate.MaxParallel = *e.MaxParallel
+		}
+		if e.MaxSurge != nil && edited.Type == cluster.JobService {
+			g.Migrate.MaxSurge = *e.MaxSurge
 		}
 		if e.Service != nil {
 			for i := range g.Services {
