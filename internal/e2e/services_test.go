@@ -136,11 +136,14 @@ func rangeIsFree(first, count int) bool {
 }
 
 // registerWeb registers a version of the service.
-func (s *webSite) registerWeb(version string) {
+func (s *webSite) registerWeb(version string) { s.register(s.webJob(version, webCount), version) }
+
+// webJob is a version of the service with a number of instances.
+func (s *webSite) webJob(version string, count int) *api.Job {
 	s.t.Helper()
 	program, err := os.Executable()
 	must.NoError(s.t, err)
-	job := s.service("web", webCount)
+	job := s.service("web", count)
 	group := job.TaskGroups[0]
 	two, delay := 2, webDelay
 	group.Migrate.MaxParallel = &two
@@ -154,13 +157,19 @@ func (s *webSite) registerWeb(version string) {
 	task := group.Tasks[0]
 	task.Name, task.Config = "web", map[string]any{"command": program}
 	task.Env = map[string]string{webVariable: "${NOMAD_ADDR_http}", "VERSION": version}
+	return job
+}
+
+// register registers a version of the service, and waits for its instances.
+func (s *webSite) register(job *api.Job, version string) {
+	s.t.Helper()
 	s.await("the registration of version "+version, func() bool { // below the cluster version of services there is a warning
 		answer, _, err := s.api.Jobs().Register(job, nil)
 		return err == nil && answer.Warnings == ""
 	})
 	s.await("the instances of version "+version, func() bool {
 		instances, _, err := s.api.Services().Get("web", nil)
-		return err == nil && len(instances) == webCount && !slices.ContainsFunc(instances, func(i *api.ServiceRegistration) bool {
+		return err == nil && len(instances) == *job.TaskGroups[0].Count && !slices.ContainsFunc(instances, func(i *api.ServiceRegistration) bool {
 			answer, err := http.Get("http://" + address(i))
 			if err != nil {
 				return true
@@ -193,6 +202,8 @@ func (s *webSite) drainAndReturn(n *realNode) {
 // balancer sends requests to the instances of the service, in turn. It follows the catalogue.
 type balancer struct {
 	api *api.Client
+	// instances is how many instances there are before the first request, and rate how many requests it sends in a second.
+	instances, rate int
 	// late is how long it ignores the removal of an instance.
 	late time.Duration
 
@@ -203,8 +214,10 @@ type balancer struct {
 	next      int
 	sent      int
 	failures  []error
-	longest   time.Duration
-	backwards int
+	// began and ended are the times of the first and the last failure.
+	began, ended time.Time
+	longest      time.Duration
+	backwards    int
 }
 
 // follow takes over each answer of the catalogue until the context ends.
@@ -269,6 +282,9 @@ func (b *balancer) request(client *http.Client) {
 	b.sent++
 	b.longest = max(b.longest, time.Since(began))
 	if err != nil {
+		if b.ended = time.Now(); b.began.IsZero() {
+			b.began = began
+		}
 		b.failures = append(b.failures, fmt.Errorf("%s: %w", time.Now().UTC().Format(time.TimeOnly), err))
 	}
 }
@@ -282,13 +298,13 @@ func (b *balancer) run(t *testing.T, while func()) {
 	group.Go(func() { b.follow(ctx) })
 	for begun := false; !begun; {
 		b.mu.Lock()
-		begun = len(b.addresses) == webCount
+		begun = len(b.addresses) == b.instances
 		b.mu.Unlock()
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: webAtOnce}, Timeout: 30 * time.Second}
 	slots := make(chan struct{}, webAtOnce)
 	group.Go(func() {
-		tick := time.NewTicker(time.Second / webRequests)
+		tick := time.NewTicker(time.Second / time.Duration(b.rate))
 		defer tick.Stop()
 		for {
 			select {
@@ -326,7 +342,7 @@ func TestServices_noRequestFails(t *testing.T) {
 	s := startWebSite(t)
 	s.registerWeb("1")
 	drained := s.nodes[:min(webNodes, kills(t))]
-	b := &balancer{api: s.api, until: map[string]time.Time{}}
+	b := &balancer{api: s.api, instances: webCount, rate: webRequests, until: map[string]time.Time{}}
 	b.run(t, func() {
 		for _, n := range drained {
 			s.drainAndReturn(n)
@@ -336,7 +352,7 @@ func TestServices_noRequestFails(t *testing.T) {
 	must.SliceEmpty(t, b.failures)
 	must.Positive(t, b.sent)
 
-	late := &balancer{api: s.api, until: map[string]time.Time{}, late: webDelay + 2*time.Second}
+	late := &balancer{api: s.api, instances: webCount, rate: webRequests, until: map[string]time.Time{}, late: webDelay + 2*time.Second}
 	late.run(t, func() {
 		for _, n := range s.nodes[:2] {
 			s.drainAndReturn(n)
@@ -349,4 +365,62 @@ func TestServices_noRequestFails(t *testing.T) {
 	})
 	must.ErrorIs(t, errors.Join(late.failures...), syscall.ECONNREFUSED)
 	s.stopJob("web")
+}
+
+// No request to a service of one fails while its node is drained ten times, with a max_surge of one. Without it there is a
+// gap at each drain.
+//
+//race:skip its programs do not have the detector
+func TestServices_oneInstance(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(killsVariable) == "" {
+		t.Skip("a load of some minutes, for which " + killsVariable + " is set; the simulator judges each mark")
+	}
+	s := startWebSite(t)
+	job := s.webJob("1", 1)
+	job.TaskGroups[0].Meta = map[string]string{"nodedrain.max_surge": "1"}
+	s.register(job, "1")
+	b := &balancer{api: s.api, instances: 1, rate: oneRequests, until: map[string]time.Time{}}
+	b.run(t, func() {
+		for range min(oneDrains, kills(t)) {
+			at := s.nodeOfInstance()
+			s.drainAndReturn(at)
+			must.NotEq(t, at.name, s.nodeOfInstance().name)
+		}
+	})
+	must.SliceEmpty(t, b.failures)
+	must.Positive(t, b.sent)
+
+	job.TaskGroups[0].Meta = nil
+	s.register(job, "1")
+	gap := &balancer{api: s.api, instances: 1, rate: oneRequests, until: map[string]time.Time{}}
+	gap.run(t, func() { s.drainAndReturn(s.nodeOfInstance()) })
+	must.SliceNotEmpty(t, gap.failures)
+	t.Logf("without max_surge, requests failed for %s", gap.ended.Sub(gap.began).Round(time.Millisecond))
+	s.stopJob("web")
+}
+
+// The load of a service of one instance.
+const (
+	oneRequests = 200 // a second
+	oneDrains   = 10
+)
+
+// nodeOfInstance is the node of the only instance of the service.
+func (s *webSite) nodeOfInstance() *realNode {
+	s.t.Helper()
+	var found *realNode
+	s.await("one instance", func() bool {
+		instances, _, err := s.api.Services().Get("web", nil)
+		if err != nil || len(instances) != 1 {
+			return false
+		}
+		for _, n := range s.nodes {
+			if node := nodeOf(s.site, n.name); node != nil && node.ID == instances[0].NodeID {
+				found = n
+			}
+		}
+		return found != nil
+	})
+	return found
 }
