@@ -54,6 +54,7 @@ func (a attempts) wait(now time.Time) time.Time {
 type retry struct {
 	attempts
 	drain cluster.DrainID // the drain that wanted it
+	surge bool            // it is a request for a replacement, after which the mark follows
 	// accepted means that the newest answer was "applied".
 	accepted bool
 }
@@ -63,6 +64,9 @@ func (r *retry) answered(accepted bool, b Backoff, now time.Time) {
 	r.accepted = accepted
 	r.failed(b, now)
 }
+
+// is reports whether the item is the mark or request.
+func (r *retry) is(m rules.Mark) bool { return r.drain == m.Drain && r.surge == m.Surge }
 
 // wait returns the time of the next attempt, or zero if it may be made now. It logs once that the
 // item is still wanted although it was answered as applied.
@@ -84,8 +88,8 @@ func (r *retries) answered(m rules.Mark, accepted bool, b Backoff, now time.Time
 	if *r == nil {
 		*r = retries{}
 	}
-	if item := (*r)[m.Alloc]; item == nil || item.drain != m.Drain {
-		(*r)[m.Alloc] = &retry{drain: m.Drain}
+	if item := (*r)[m.Alloc]; item == nil || !item.is(m) {
+		(*r)[m.Alloc] = &retry{drain: m.Drain, surge: m.Surge}
 	}
 	(*r)[m.Alloc].answered(accepted, b, now)
 }
@@ -93,7 +97,7 @@ func (r *retries) answered(m rules.Mark, accepted bool, b Backoff, now time.Time
 // waits reports whether a wanted mark has to wait.
 func (r retries) waits(m rules.Mark, now time.Time) bool {
 	item := r[m.Alloc]
-	return item != nil && item.drain == m.Drain && !item.attempts.wait(now).IsZero()
+	return item != nil && item.is(m) && !item.attempts.wait(now).IsZero()
 }
 
 // keep removes all marks except the wanted ones, and returns when the first waiting mark may be
@@ -104,7 +108,7 @@ func (r *retries) keep(wanted []rules.Mark, now time.Time, logger *slog.Logger) 
 	}
 	kept := retries{}
 	for _, m := range wanted {
-		if item := (*r)[m.Alloc]; item != nil && item.drain == m.Drain {
+		if item := (*r)[m.Alloc]; item != nil && item.is(m) {
 			kept[m.Alloc] = item
 			again = earliest(again, item.wait(now, logger.With("alloc", m.Alloc, "node", m.Node, "drain", m.Drain)))
 		}

@@ -28,6 +28,8 @@ type budget struct {
 	requested []cluster.AllocID
 	movedOn   int
 	surgeRead bool
+	// standbys has -1 for the healthy standbys that marks have made active, and more for marked ones; or it is nil.
+	standbys map[cluster.AllocID]int
 }
 
 func (g *group) budget() *budget { return &budget{group: g, healthy: -1} }
@@ -143,10 +145,25 @@ func (b *budget) countLeaving(a *cluster.Allocation, n *cluster.Node) {
 	if a.Healthy(n) {
 		b.released++
 	}
+	if a.Standby && cluster.TakesOver(a, n) {
+		b.countStandby(a, +1)
+	}
 	for standby := range standbysOf(b.group.planner, a) {
 		if cluster.TakesOver(standby, b.group.planner.Node(standby.NodeID)) {
-			b.released--
+			b.countStandby(standby, -1)
 		}
 	}
 	b.marked = true
+}
+
+// countStandby counts a healthy standby that its original makes active, or that is marked itself. It counts as healthy
+// only after the first of both, and only if the second does not follow.
+func (b *budget) countStandby(a *cluster.Allocation, released int) {
+	if b.standbys == nil {
+		b.standbys = map[cluster.AllocID]int{}
+	}
+	if before := b.standbys[a.ID]; released < 0 && before == 0 || released > 0 && before < 0 {
+		b.released += released
+	}
+	b.standbys[a.ID] += released
 }

@@ -32,7 +32,7 @@ func planOneByOne(w *fixture.World, now time.Time, p Policy, key cluster.GroupKe
 	slices.SortStableFunc(candidates, func(a, b *cluster.Allocation) int {
 		return cmp.Or(yesFirst(inFlight[a.ID], inFlight[b.ID]), state.order(a, b))
 	})
-	candidates = state.requestsLast(candidates, inFlight)
+	candidates = requestsLast(state, candidates, inFlight)
 	var marks []Mark
 	for _, proceed := range [...]bool{false, true} {
 		for _, a := range candidates {

@@ -33,10 +33,20 @@ func (g *group) judgeHealthy(a *cluster.Allocation, n *cluster.Node) ruling {
 	case !cluster.SurgeRequested(a, n):
 		return ruling{class: cluster.MarkPaced, surge: true}
 	}
-	if next := cluster.LastSuccessor(a, g.planner.view.Alloc); next != nil && cluster.TakesOver(next, g.planner.Node(next.NodeID)) {
+	if takesOver(g.planner, cluster.LastSuccessor(a, g.planner.view.Alloc)) {
 		return ruling{class: cluster.MarkPaced, replaced: true}
 	}
 	return ruling{hold: ReasonWaitingForSurge}
+}
+
+// takesOver reports whether a replacement, which may be nil, is healthy and stays: a drain that is forced or past its
+// deadline takes it off its node now.
+func takesOver(s *Planner, next *cluster.Allocation) bool {
+	if next == nil {
+		return false
+	}
+	n := s.Node(next.NodeID)
+	return cluster.TakesOver(next, n) && !(n.Draining() && passed(s, n))
 }
 
 // unanswered reports whether a replacement of the allocation is requested and not placed.
@@ -151,8 +161,12 @@ func explainSurgeFull(e *Explainer, r *AllocExplanation, g *explained, could rul
 		r.set(ReasonWaitingForRoom, e.heldSince(r.Group, ReasonWaitingForRoom, here), g.numbers()+"; its replacement is healthy; "+underwayText(len(r.Outstanding)))
 		return
 	}
-	r.Outstanding = sorted(g.budget.requested, g.surging)
-	r.Culprit = g.among(e, &g.inSurge, r.Outstanding)
+	others := sorted(g.budget.requested, g.surging)
+	cached := &g.inSurge
+	if at := slices.Index(others, r.Alloc); at >= 0 { // it holds the request of an earlier drain
+		others, cached = slices.Delete(others, at, at+1), new(*Culprit)
+	}
+	r.Outstanding, r.Culprit = others, g.among(e, cached, others)
 	r.set(ReasonWaitingForSurge, e.heldSince(r.Group, ReasonWaitingForSurge, here),
 		fmt.Sprintf("%s of the group under way, max_surge is %d", counted(len(r.Outstanding), "replacement"), g.group.pace.SurgeOn(n)))
 }

@@ -38,13 +38,17 @@ func (w rows) wouldBeHealthy(a *cluster.Allocation) bool {
 	return w.isHealthy(&active)
 }
 
-// isReplacedBeside: the last of its successive replacements is healthy.
-func (w rows) isReplacedBeside(a *cluster.Allocation) bool {
+// isReplacedBeside: the last of its successive replacements is healthy, and no drain takes it off its node now.
+func (w *twin) isReplacedBeside(a *cluster.Allocation) bool {
 	last := w.Alloc(a.NextAllocation)
 	for last != nil && last.NextAllocation != "" {
 		last = w.Alloc(last.NextAllocation)
 	}
-	return last != nil && w.wouldBeHealthy(last)
+	if last == nil || !w.wouldBeHealthy(last) {
+		return false
+	}
+	n := w.nodeOf(last)
+	return n.Drain == nil || !w.deadlineMet(n)
 }
 
 // requestsIn are the allocations of the group with a requested replacement that are neither stopped nor ended, and moving
@@ -78,7 +82,7 @@ func (w rows) mustMove(a *cluster.Allocation) bool {
 
 // requestsLast moves the allocations for which a replacement would be requested to the end, where they change nothing for
 // the others. They are in the order of their ids if their drains permit different numbers of requests.
-func (w *twin) requestsLast(candidates []*cluster.Allocation, inFlight map[cluster.AllocID]bool) []*cluster.Allocation {
+func requestsLast(w *twin, candidates []*cluster.Allocation, inFlight map[cluster.AllocID]bool) []*cluster.Allocation {
 	var requests, others []*cluster.Allocation
 	limits := map[int]bool{}
 	for _, a := range candidates {

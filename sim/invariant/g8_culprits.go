@@ -50,7 +50,7 @@ func (r *reasons) judgeCulprit(a *alloc, ar *rules.AllocExplanation) {
 		state, since = rules.CulpritWithoutData, o.row.CreateTime
 	}
 	if ar.Reason == rules.ReasonWaitingForSurge && len(causes) == 1 && o.healthy() && !opinion.HoldsSurge(o.row) && (a.row.Standby || opinion.RequestedBy(a.row, a.node.drain())) {
-		state, since = rules.CulpritStays, time.Time{}
+		state, since, causes = rules.CulpritStays, time.Time{}, nil // no other one is before it
 	}
 	if c.State != state || state != rules.CulpritUnwritten && !c.Since.Equal(since) {
 		r.find(WrongCulprit, of(a), "%q names %s: it %q since %s, but it %q since %s", ar.Reason, c.Alloc, c.State, c.Since, state, since)

@@ -37,10 +37,16 @@ func ruleHealthy(m *snapshot, a *alloc, pace opinion.Pace) ruling {
 	case !opinion.RequestedBy(a.row, d):
 		return ruling{class: cluster.MarkPaced, requests: true}
 	}
-	if next := opinion.LastSuccessor(a.row, m.row); next != nil && takesOver(m, next) {
+	if next := opinion.LastSuccessor(a.row, m.row); next != nil && takesOver(m, next) && !isTaken(m, next) {
 		return ruling{class: cluster.MarkPaced, replaced: true}
 	}
 	return heldFor(rules.ReasonWaitingForSurge)
+}
+
+// isTaken reports whether a drain past its deadline takes an allocation off its node.
+func isTaken(m *snapshot, a *cluster.Allocation) bool {
+	n := m.node(a.NodeID)
+	return n.drain() != nil && passed(m, n)
 }
 
 // takesOver reports whether an allocation is healthy, or would be if it did not stand by, after the marks so far.
@@ -188,7 +194,7 @@ func judgeSurge(r *reasons, a *alloc, ar *rules.AllocExplanation) {
 	default:
 		for _, o := range a.group.members {
 			pending := r.planned[o.id()] && !o.leaving() && o.node.drain() != nil && r.now.rule(o).requests
-			if opinion.HoldsSurge(o.row) || pending {
+			if o != a && (opinion.HoldsSurge(o.row) || pending) {
 				want = append(want, o.id())
 			}
 		}
