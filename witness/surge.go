@@ -136,7 +136,13 @@ func surges(e Entry, a *cluster.Allocation) bool {
 	if v, has := e.Before.(opinion.Versioned); has && v.ClusterVersion() < opinion.PlacesBeside {
 		return false
 	}
-	return before != nil && d != nil && exists && pace.Surge(d) > 0 && !opinion.ReplacedFromElsewhere(before, e.Before.Alloc)
+	if before == nil || d == nil || !exists {
+		return false
+	}
+	if next := opinion.LastSuccessor(before, e.Before.Alloc); opinion.RequestedBy(before, d) && next != nil && opinion.TakesOver(next, e.Before.Node(next.NodeID)) {
+		return true // also if max_surge is zero since
+	}
+	return pace.Surge(d) > 0 && !opinion.ReplacedFromElsewhere(before, e.Before.Alloc)
 }
 
 // activated counts the standby allocations beside an allocation that its mark has made healthy.

@@ -140,7 +140,7 @@ func TestRecheck_KeepsTheBudget(t *testing.T) {
 			switch {
 			case m.Surge:
 				must.Eq(t, before.healthyIn(a), state.healthyIn(a))
-			case m.Class == cluster.MarkPaced && before.needsReplacement(a):
+			case m.Class == cluster.MarkPaced && movesBeside(before, a):
 				must.True(t, before.isReplacedBeside(a))
 				if next := before.Alloc(a.NextAllocation); next.Standby && next.NextAllocation == "" {
 					must.Eq(t, before.healthyIn(a), state.healthyIn(a))

@@ -28,13 +28,12 @@ func (g *group) judgeHealthy(a *cluster.Allocation, n *cluster.Node) ruling {
 	switch {
 	case g.pace.MaxParallel == 0:
 		return ruling{hold: ReasonNoPacedMoves}
+	case g.planner.surge && cluster.SurgeRequested(a, n) && takesOver(g.planner, cluster.LastSuccessor(a, g.planner.view.Alloc)):
+		return ruling{class: cluster.MarkPaced, replaced: true} // also if max_surge is zero since
 	case !g.surges(a, n):
 		return ruling{class: cluster.MarkPaced}
 	case !cluster.SurgeRequested(a, n):
 		return ruling{class: cluster.MarkPaced, surge: true}
-	}
-	if takesOver(g.planner, cluster.LastSuccessor(a, g.planner.view.Alloc)) {
-		return ruling{class: cluster.MarkPaced, replaced: true}
 	}
 	return ruling{hold: ReasonWaitingForSurge}
 }

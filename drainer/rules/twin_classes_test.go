@@ -150,7 +150,7 @@ func (w *twin) class(a *cluster.Allocation) (cluster.MarkClass, Reason) {
 // replacement is requested.
 func (w *twin) admits(a *cluster.Allocation, class cluster.MarkClass, request bool) bool {
 	could, _ := w.class(a)
-	if could == cluster.MarkPaced && w.needsReplacement(a) {
+	if could == cluster.MarkPaced && movesBeside(w, a) {
 		return class == cluster.MarkPaced && w.admitsSurge(a, request)
 	}
 	if request {
@@ -291,7 +291,7 @@ func (w *twin) reason(a *cluster.Allocation, inFlight map[cluster.AllocID]bool) 
 	case class == cluster.MarkFree, class == cluster.MarkCanary:
 		return ReasonWaitingForRoom
 	}
-	if w.needsReplacement(a) {
+	if movesBeside(w, a) {
 		if w.isRequested(a) {
 			return ReasonWaitingForRoom
 		}

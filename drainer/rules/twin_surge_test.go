@@ -51,6 +51,11 @@ func (w *twin) isReplacedBeside(a *cluster.Allocation) bool {
 	return n.Drain == nil || !w.deadlineMet(n)
 }
 
+// movesBeside: it has a requested replacement that takes over, or must have one before a paced mark.
+func movesBeside(w *twin, a *cluster.Allocation) bool {
+	return w.needsReplacement(a) || w.isRequested(a) && w.isReplacedBeside(a)
+}
+
 // requestsIn are the allocations of the group with a requested replacement that are neither stopped nor ended, and moving
 // counts those of them that are marked.
 func (w rows) requestsIn(a *cluster.Allocation) (ids []cluster.AllocID, moving int) {

@@ -31,14 +31,14 @@ func (r ruling) takesRoom() bool { return r.class == cluster.MarkPaced && !r.req
 // ruleHealthy applies the contract to a healthy allocation of a service whose turn has come and that may move.
 func ruleHealthy(m *snapshot, a *alloc, pace opinion.Pace) ruling {
 	d := a.node.drain()
+	next := opinion.LastSuccessor(a.row, m.row)
 	switch {
+	case m.volumes.ClusterVersion() >= opinion.PlacesBeside && opinion.RequestedBy(a.row, d) && next != nil && takesOver(m, next) && !isTaken(m, next):
+		return ruling{class: cluster.MarkPaced, replaced: true}
 	case m.volumes.ClusterVersion() < opinion.PlacesBeside || pace.Surge(d) == 0 || opinion.ReplacedFromElsewhere(a.row, m.row):
 		return leavesAs(cluster.MarkPaced)
 	case !opinion.RequestedBy(a.row, d):
 		return ruling{class: cluster.MarkPaced, requests: true}
-	}
-	if next := opinion.LastSuccessor(a.row, m.row); next != nil && takesOver(m, next) && !isTaken(m, next) {
-		return ruling{class: cluster.MarkPaced, replaced: true}
 	}
 	return heldFor(rules.ReasonWaitingForSurge)
 }
