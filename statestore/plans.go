@@ -85,6 +85,7 @@ func (w *planWriter) stop(a *cluster.Allocation, s cluster.PlanStop) {
 	}
 	if a.Standby && s.Description == cluster.DescOriginalStays {
 		w.unlink(a)
+		w.edit(a).DesiredDescription = s.Description // one that is lost would hold a slot otherwise
 	}
 	lost := s.Lost && !a.ClientTerminal()
 	if a.ServerTerminal() && !lost {
