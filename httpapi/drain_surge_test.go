@@ -16,7 +16,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/shims"
 )
 
-// max_surge of a drain is wherever its strategy is. The report has what holds for each group.
+// Each answer with the strategy of a drain has its max_surge. The report has what holds for each group.
 func TestDrain_maxSurge(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).nodes(2)

@@ -119,9 +119,16 @@ func (s *slots) vacate(a *cluster.Allocation) {
 	}
 }
 
-// sortCanary is sortSlot for a canary. A canary has a slot of its own, besides Count. A
-// canary on a disconnected node is not replaced before it is lost.
+// sortCanary is sortSlot for a canary. A canary has a slot of its own, besides Count.
 func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocation) {
+	if moveExtra(p, g, a) {
+		s.canaries = append(s.canaries, a)
+	}
+}
+
+// moveExtra acts on an allocation that has no slot of Count: a canary or a standby. It reports whether the allocation is
+// replaced by one of its kind. One on a disconnected node is not replaced before it is lost.
+func moveExtra(p *planner, g *cluster.TaskGroup, a *cluster.Allocation) (replaced bool) {
 	standing, lose := p.stand(g, a)
 	switch standing {
 	case migrating:
@@ -137,10 +144,7 @@ func (p *planner) sortCanary(g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 			p.draft.lose(a)
 		}
 	}
-	switch standing {
-	case migrating, lost, ended, owed:
-		s.canaries = append(s.canaries, a)
-	}
+	return standing == migrating || standing == lost || standing == ended || standing == owed
 }
 
 // shedSurplus stops the surplus above the group's count: marked allocations first, then

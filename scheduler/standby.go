@@ -19,32 +19,15 @@ func sortStandby(p *planner, g *cluster.TaskGroup, s *slots, a *cluster.Allocati
 		p.sortSlot(g, s, a)
 		return
 	}
-	standing, lose := p.stand(g, a)
-	if !requested(p.jobView, original) {
-		if a.NextAllocation == "" { // also one that has ended: the stop removes its link with the original
-			p.draft.plan.Stops = append(p.draft.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: cluster.DescOriginalStays, Lost: lose})
+	if requested(p.jobView, original) {
+		if moveExtra(p, g, a) && a.NextAllocation == "" {
+			s.beside = append(s.beside, a)
 		}
 		return
 	}
-	switch standing {
-	case migrating:
-		p.draft.migrate(a, cluster.DescMigrating, lose)
-	case away:
-		if isDisconnected(p.view.Node(a.NodeID)) {
-			p.draft.await(g, a)
-		}
-	case delayed:
-		p.draft.delay(a)
-	default:
-		if lose {
-			p.draft.lose(a)
-		}
-	}
-	switch standing {
-	case migrating, lost, ended, owed:
-		if a.NextAllocation == "" {
-			s.beside = append(s.beside, a)
-		}
+	if a.NextAllocation == "" { // also one that has ended: the stop removes its link with the original
+		_, lose := p.stand(g, a)
+		p.draft.plan.Stops = append(p.draft.plan.Stops, cluster.PlanStop{Alloc: a.ID, Description: cluster.DescOriginalStays, Lost: lose})
 	}
 }
 

@@ -20,7 +20,7 @@
 //     count − max_parallel. Marks of one entry are judged in allocation order,
 //     each in the state left by those before it. A free mark on an allocation that is healthy, or
 //     that was healthy and may recover.
-//   - G1, in a group with a max_surge (F6): a paced mark without a healthy replacement that its drain
+//   - G1, in a group with a max_surge: a paced mark without a healthy replacement that its drain
 //     had requested, or after which fewer were healthy than before, the replacement counted. More
 //     requests than max_surge, or more marks after requests than max_parallel before the plan. An
 //     allocation that stands by without an original in place, or the other way round.

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// F6 surge: in a group with a max_surge, a paced mark is applied only in a state in which the replacement of its
+// Surge: in a group with a max_surge, a paced mark is applied only in a state in which the replacement of its
 // allocation is healthy. The drain requests the replacement before. It stands by, and counts for nothing, as long as
 // its original is in place. So a mark leaves as many healthy allocations as it found.
 //

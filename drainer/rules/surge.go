@@ -129,7 +129,11 @@ func explainSurge(e *Explainer, r *AllocExplanation, g *explained, a *cluster.Al
 	switch blocked := g.group.blockedEval(); {
 	case next != nil && !next.Terminal():
 		blame(e, r, g, next)
-		r.set(ReasonWaitingForSurge, since, fmt.Sprintf("its replacement %s is not healthy yet", next.ID))
+		detail := fmt.Sprintf("its replacement %s is not healthy yet", next.ID)
+		if cluster.TakesOver(next, e.Node(next.NodeID)) {
+			detail = fmt.Sprintf("its replacement %s is healthy, but the drain of its node takes it now", next.ID)
+		}
+		r.set(ReasonWaitingForSurge, since, detail)
 	case blocked != nil:
 		r.Eval = blocked
 		r.set(ReasonWaitingForSurge, since, fmt.Sprintf("its replacement has no place; evaluation %s is blocked: %s", blocked.ID, blocked.StatusDescription))

@@ -11,7 +11,7 @@ const (
 	BelowLimit    Check = "G1 below limit"     // a paced mark left its group below its limit
 	WrongClass    Check = "G1 wrong class"     // the contract did not allow the class of a mark where it was applied
 	SlotsTaken    Check = "G1 slots taken"     // a free or canary mark beyond the group's slots
-	NotReplaced   Check = "G1 not replaced"    // a paced mark of a group with a max_surge, without a healthy replacement (F6)
+	NotReplaced   Check = "G1 not replaced"    // a paced mark of a group with a max_surge, without a healthy replacement
 	TooManySurges Check = "G1 too many surges" // a request beyond max_surge, or a mark after one that max_parallel forbids
 	WrongStandby  Check = "G1 wrong standby"   // an allocation stands by, and its original is not in place, or the other way round
 	VerdictLost   Check = "G1 verdict lost"    // an allocation has another verdict than its client reported

@@ -37,7 +37,7 @@
 //	              paced mark, the class of every mark, the slots of free and canary marks.
 //	              Each verdict that a client reports is in the row. In a group with a
 //	              max_surge, each request for a replacement, and the healthy replacement
-//	              of each paced mark (F6). An allocation stands by exactly while its
+//	              of each paced mark. An allocation stands by exactly while its
 //	              original is in place.
 //	G2  cause     The drain and its revision. A cancel withdraws the marks of its drain. Other
 //	              entries change no marks and revisions.

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// F5 brake: after a pause is applied, the drain marks nothing, except what its job no longer has. A pause holds the
+// Brake: after a pause is applied, the drain marks nothing, except what its job no longer has. A pause holds the
 // drains that it must hold, and no others. A resume moves the deadline by the paused time.
 //
 // The judge follows the requests, and not the rows that the state has of pauses. Audits compare the two.

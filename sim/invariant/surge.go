@@ -9,7 +9,7 @@ import (
 	"github.com/seed-f9cf0b39/nodedrain/witness/opinion"
 )
 
-// F6 surge: in a group with a max_surge, a drain first requests a replacement. It marks the allocation when the
+// Surge: in a group with a max_surge, a drain first requests a replacement. It marks the allocation when the
 // replacement is healthy. The request is judged like a mark: it needs a healthy allocation whose turn has come, of a
 // drain that runs, is not paused and is before its deadline. At most max_surge allocations of a group hold a request, and at
 // most max_parallel are marked after one and not stopped by a plan. The witness judges which allocations stand by.
